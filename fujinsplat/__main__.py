@@ -1,0 +1,3 @@
+from fujinsplat.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Fit expert actions and the correction distribution."""

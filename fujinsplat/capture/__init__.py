@@ -1,0 +1,1 @@
+"""Decode a scene once: linear RAW views, camera RGB, cameras, points."""

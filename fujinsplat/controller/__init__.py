@@ -1,0 +1,1 @@
+"""Train or import the scene-agnostic controller."""

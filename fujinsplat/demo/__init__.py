@@ -1,0 +1,1 @@
+"""Make the embedded demo world from a seed."""

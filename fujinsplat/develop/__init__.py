@@ -1,0 +1,1 @@
+"""Apply a controller to a scene."""

@@ -1,0 +1,1 @@
+"""Score renders and write tables."""

@@ -1,0 +1,90 @@
+"""Writing that is whole or absent: write beside, then rename.
+
+A killed job, a full disk or a second run in the same folder must never leave something that looks finished.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from fujinsplat.errors import UserError
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A temporary sibling of `path`, removed again unless the block renamed it; OS errors become one sentence."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+    except OSError as error:
+        if error.filename is not None and not _within(Path(error.filename), path.parent):
+            raise  # an input's fault, not this output's
+        reason = (error.strerror or str(error)).lower()
+        raise UserError(f"cannot write {path}: {reason}; free space or choose a writable results folder") from error
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True) if os.access(path.parent, os.W_OK) else None
+
+
+def _within(path: Path, folder: Path) -> bool:
+    path, folder = path.absolute(), folder.absolute()
+    return folder in (path, *path.parents) or path in folder.parents
+
+
+@contextmanager
+def atomic_file(path: Path | str) -> Iterator[Path]:
+    """Yields a temporary path with the same suffix; on success it replaces `path`, on any error it vanishes."""
+    path = Path(path)
+    with _beside(path) as temporary:
+        # keep the suffix: writers such as matplotlib and numpy choose the format by it
+        temporary = temporary.with_name(temporary.name + path.suffix)
+        try:
+            yield temporary
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path | str) -> Iterator[Path]:
+    """Yields a fresh temporary folder; on success it replaces `path` (and what was there), on any error it vanishes."""
+    path = Path(path)
+    with _beside(path) as temporary:
+        temporary.mkdir()
+        yield temporary
+        if path.exists():
+            old = path.with_name(f".{path.name}.{uuid4().hex[:8]}.old")
+            os.replace(path, old)
+            os.replace(temporary, path)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.replace(temporary, path)
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Sorted keys and a fixed layout, so equal content is an equal file. NaN is refused: it is not JSON."""
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n")
+
+
+def read_json(path: Path | str) -> Any:
+    try:
+        return json.loads(Path(path).read_text())
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; build it first or correct the path") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid JSON ({error}); build it again or restore the file") from None
+
+
+def sha256(path: Path | str) -> str:
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""Look at one colour action, or apply it to a picture."""

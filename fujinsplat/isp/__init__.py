@@ -1,0 +1,1 @@
+"""Calibrate, import and score the per-scene Base ISP."""

@@ -1,0 +1,1 @@
+"""Train, render and export Gaussians."""

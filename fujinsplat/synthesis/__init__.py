@@ -1,0 +1,1 @@
+"""Make labelled synthetic RAW observations."""
