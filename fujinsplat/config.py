@@ -260,7 +260,9 @@ class Config(Settings):
         from fujinsplat.configfile import nearest
 
         if self.dataset not in self.datasets:
-            raise ValueError(f"dataset: {self.dataset!r} has no block in datasets{nearest(self.dataset, self.datasets)}")
+            raise ValueError(
+                f"dataset: {self.dataset!r} has no block in datasets{nearest(self.dataset, self.datasets)}"
+            )
         for group, members in self.groups.items():
             for name in members:
                 if name not in self.variants:

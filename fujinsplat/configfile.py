@@ -73,7 +73,9 @@ def stage_settings(model: type[M], given: str | None) -> M:
         try:
             text = Path(given).read_text()
         except OSError as error:
-            raise UserError(f"--settings {given}: {error.strerror}; give inline JSON or an existing YAML file") from None
+            raise UserError(
+                f"--settings {given}: {error.strerror}; give inline JSON or an existing YAML file"
+            ) from None
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:

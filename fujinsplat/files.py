@@ -18,7 +18,7 @@ from fujinsplat.errors import UserError
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A temporary sibling of `path`, removed again unless the block renamed it; OS errors become one sentence."""
+    """A name beside `path`; a folder left under it is removed, and an OS error of writing becomes one sentence."""
     temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,10 +29,7 @@ def _beside(path: Path) -> Iterator[Path]:
         reason = (error.strerror or str(error)).lower()
         raise UserError(f"cannot write {path}: {reason}; free space or choose a writable results folder") from error
     finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True) if os.access(path.parent, os.W_OK) else None
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _within(path: Path, folder: Path) -> bool:

@@ -4,12 +4,15 @@ Rule files hold no logic; they name functions of one `Plan`. Functions that take
 Snakemake's `input:` and `params:`.
 """
 
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fujinsplat.config import Config, Variant
 from fujinsplat.configfile import checked, dump_differences
+from fujinsplat.errors import UserError
 
 RESULTS = "results/{dataset}"
 
@@ -23,6 +26,32 @@ class Plan:
         self.scenes = self.config.scenes or self.config.datasets[self.dataset].scenes
         self.variants = self.config.members()
         self._stage_settings = {name: self.config.settings_for(name) for name in self.config.datasets}
+
+    @classmethod
+    def load(cls, config: dict[str, Any]) -> "Plan":
+        """For the Snakefile: a mistake in config.yaml stops before any job, as a sentence instead of a traceback."""
+        try:
+            return cls(config)
+        except UserError as error:
+            from snakemake.exceptions import WorkflowError
+
+            raise WorkflowError(f"config.yaml (or --config): {error}") from None
+
+    def deliverables(self) -> list[str]:
+        """What plain `snakemake --cores` builds: everything for the configured dataset and group."""
+        results = RESULTS.format(dataset=self.dataset)
+        return [f"{results}/capture/{scene}/source" for scene in self.scenes]
+
+    def shell_prefix(self, workflow) -> str:
+        """Makes `fujinsplat` in a rule this checkout's, run by the job's own interpreter.
+
+        That is the interpreter that runs Snakemake, so that an environment need not be activated, or the conda
+        environment's when Snakemake deploys one.
+        """
+        methods = {str(method) for method in workflow.deployment_settings.deployment_method}
+        python = "python" if any("conda" in method.lower() for method in methods) else shlex.quote(sys.executable)
+        path = shlex.quote(str(workflow.basedir))
+        return f'fujinsplat() {{ PYTHONPATH={path}"${{PYTHONPATH:+:$PYTHONPATH}}" {python} -m fujinsplat "$@"; }}; '
 
     # settings
 

@@ -1,0 +1,30 @@
+# FujinSplat on one screen: RAW photographs taken through smoke in, one clean 3D Gaussian scene out.
+from snakemake.utils import min_version
+
+from fujinsplat.workflow import Plan
+
+min_version("9.15")
+
+
+configfile: "config.yaml"
+
+
+plan = Plan.load(config)
+shell.prefix(plan.shell_prefix(workflow))
+
+
+wildcard_constraints:
+    dataset="[^/]+",
+    scene="[^/]+",
+    variant="[^/.]+",
+
+
+# the way of the data, stage by stage
+include: "rules/demo.smk"  # an embedded dataset, made from a seed
+include: "rules/capture.smk"  # RAW, camera RGB, poses, points -> one decoded scene
+
+
+rule all:
+    default_target: True
+    input:
+        plan.deliverables(),

@@ -1,0 +1,100 @@
+"""Settings: one place, one schema, and mistakes that explain themselves."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fujinsplat.config import Config, IspSettings, SplatSettings, StageSettings
+from fujinsplat.configfile import checked, dump_differences, schema, stage_settings
+from fujinsplat.errors import UserError
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def config() -> dict:
+    return yaml.safe_load((ROOT / "config.yaml").read_text())
+
+
+def test_the_committed_config_is_valid_and_the_schema_accepts_it(config):
+    import json
+
+    import jsonschema
+
+    checked(Config, config)
+    jsonschema.validate(config, json.loads(schema()))
+
+
+def test_the_committed_schema_has_not_drifted():
+    assert (ROOT / "fujinsplat/config.schema.json").read_text() == schema(), "run `make schema`"
+
+
+def test_every_setting_says_what_it_means():
+    for stage, field in StageSettings.model_fields.items():
+        for name, setting in field.annotation.model_fields.items():
+            assert setting.description, f"{stage}.{name} has no meaning"
+
+
+def test_global_settings_hold_nothing_that_equals_the_paper(config):
+    """config.yaml holds only what differs from the paper's values."""
+    for dataset, block in config["datasets"].items():
+        for stage, values in block.get("settings", {}).items():
+            model = StageSettings.model_fields[stage].annotation
+            for name, value in values.items():
+                assert model.model_fields[name].default != value, f"datasets.{dataset}.settings.{stage}.{name}"
+
+
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        ({"settings": {"isp": {"joint_step": 4}}}, ["settings.isp.joint_step", "joint_steps"]),
+        ({"settings": {"ips": {}}}, ["settings.ips", "isp"]),
+        ({"settings": {"splat": {"iterations": -3}}}, ["settings.splat.iterations", "greater than or equal to 1"]),
+        ({"settings": {"splat": {"iterations": "many"}}}, ["settings.splat.iterations", "integer"]),
+        ({"settings": {"splat": {"delta_from": 17000}}}, ["settings.splat", "delta_from", "delta_until"]),
+        ({"settings": {"synthesis": {"labels": "guess"}}}, ["settings.synthesis.labels", "fitted"]),
+        ({"dataset": "demoo"}, ["dataset", "demoo", "demo"]),
+        ({"build": "mian"}, ["build", "main"]),
+        ({"groups": {"mine": ["fujinspalt"]}}, ["groups.mine", "fujinsplat"]),
+        ({"scenes": ["Kogarasi"]}, ["scenes", "Kogarashi"]),
+        ({"variants": {"x": {"knots": 8}}}, ["variants.x.knots"]),
+        ({"variants": {"x": {"base": "none"}}}, ["variants.x", "input must be none"]),
+    ],
+)
+def test_a_mistake_names_the_key_and_the_remedy(config, change, expected):
+    for key, value in change.items():
+        if key == "variants":
+            config[key].update(value)
+        else:
+            config[key] = value
+    with pytest.raises(UserError) as error:
+        checked(Config, config)
+    for words in expected:
+        assert words in str(error.value)
+
+
+def test_a_datasets_overlay_is_checked_like_the_settings_themselves(config):
+    config["datasets"]["demo"]["settings"]["splat"] = {"iteration": 5}
+    with pytest.raises(UserError, match=r"datasets\.demo\.settings\.splat\.iteration .*'iterations'"):
+        checked(Config, config)
+
+
+def test_an_overlay_changes_its_dataset_only(config):
+    config["settings"] = {"splat": {"lambda_dssim": 0.3}}
+    built = checked(Config, config)
+    assert built.settings_for("demo").splat.lambda_dssim == 0.3
+    assert built.settings_for("demo").splat.iterations != built.settings_for("realx3d").splat.iterations
+    assert built.settings_for("realx3d").splat.iterations == SplatSettings().iterations
+
+
+def test_commands_take_differences_inline_or_from_a_file(tmp_path):
+    assert dump_differences(IspSettings()) == "{}"
+    changed = IspSettings(joint_steps=3)
+    assert stage_settings(IspSettings, dump_differences(changed)) == changed
+    (tmp_path / "isp.yaml").write_text("joint_steps: 3\n")
+    assert stage_settings(IspSettings, str(tmp_path / "isp.yaml")) == changed
+    with pytest.raises(UserError, match="existing YAML file"):
+        stage_settings(IspSettings, str(tmp_path / "absent.yaml"))
+    with pytest.raises(UserError, match="not valid YAML"):
+        stage_settings(IspSettings, "{joint_steps: [")
