@@ -1,9 +1,9 @@
 """developed/{scene}/{variant}.safetensors: what the develop stage hands to the Gaussians.
 
 Tensors: `actions` float32 `[V, P]`, one colour action per source view (zeros, the identity, for variants without a
-controller), and `base/{stem}` uint8 `[H, W, 3]`, the encoded picture `Y^B` that the action is applied to. Metadata holds
-one JSON text under `developed`: the stems in order, K, M and the kind of variant. The developed picture `T_p(Y^B)` itself is
-not stored: the delta-ISP moves `p` during reconstruction.
+controller), and `base/{stem}` uint8 `[H, W, 3]`, the encoded picture `Y^B` that the action is applied to. Metadata
+holds one JSON text under `developed`: the stems in order, K, M and the kind of variant. The developed picture
+`T_p(Y^B)` itself is not stored: the delta-ISP moves `p` during reconstruction.
 """
 
 import json
