@@ -1,0 +1,88 @@
+"""One small demo build, shared by every test that needs a real one."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+# small enough for two cores, large enough that every stage does its real work
+TINY = {
+    "demo": {"width": 96, "height": 64, "source_views": 6, "held_views": 2, "external": 12, "points": 800},
+    "isp": {"warmup_steps": 10, "joint_steps": 30, "pixels": 2048, "patches": 4, "patch_size": 16},
+    "actions": {"steps": 60, "pixels": 512},
+    "synthesis": {"depth": "files", "shard": 6, "pixels": 512, "calibration_captures": 4},
+    "controller": {"steps": 40},
+    "splat": {"iterations": 150, "bake_steps": 20},
+    "analysis": {"classifier_steps": 40, "refits": 2},
+}
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder in which Snakemake runs the project's Snakefile on its own config.yaml."""
+
+    folder: Path
+
+    def config(self) -> dict:
+        return yaml.safe_load((self.folder / "config.yaml").read_text())
+
+    def write_config(self, config: dict) -> None:
+        (self.folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+
+    def snakemake(self, *arguments: str, check: bool = True, timeout: int = 500) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "2", *arguments]
+        environment = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        if check and done.returncode:
+            raise AssertionError(f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
+        return done
+
+    def jobs(self, *arguments: str) -> dict[str, int]:
+        """How many jobs of each rule a dry run would run."""
+        done = self.snakemake("--dry-run", *arguments)
+        table = re.search(r"^Job stats:\n.*?\n\n", done.stdout + done.stderr, re.S | re.M)
+        rows = re.findall(r"^(\w+)\s+(\d+)$", table.group(0), re.M) if table else []
+        return {rule: int(count) for rule, count in rows if rule not in ("total", "all")}
+
+
+def workspace(folder: Path, scenes: list[str], **changes) -> Workspace:
+    """A fresh workspace with the tiny demo settings."""
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config["datasets"]["demo"]["scenes"] = scenes
+    config["datasets"]["demo"]["settings"] = {stage: dict(values) for stage, values in TINY.items()}
+    config["device"] = "cpu"
+    config.update(changes)
+    folder.mkdir(parents=True, exist_ok=True)
+    made = Workspace(folder)
+    made.write_config(config)
+    return made
+
+
+@pytest.fixture(scope="session")
+def make_workspace():
+    return workspace
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory) -> Workspace:
+    """The whole pipeline on two tiny scenes, built once per test session. Treat it as read-only; copy it to change it."""
+    made = workspace(tmp_path_factory.mktemp("built"), ["Kogarashi", "Hayate"], build="main")
+    made.snakemake()
+    return made
+
+
+@pytest.fixture
+def copy_of_build(built, tmp_path) -> Workspace:
+    """A copy whose files keep their times, so that Snakemake sees the same finished build."""
+    shutil.copytree(built.folder, tmp_path / "copy", symlinks=True)
+    return Workspace(tmp_path / "copy")
