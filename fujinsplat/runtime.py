@@ -1,6 +1,13 @@
 """Threads and devices, decided once per process before torch and numba are imported."""
 
+import fcntl
 import os
+import tempfile
+from pathlib import Path
+
+from fujinsplat.errors import UserError
+
+_claims = []  # open lock files; the operating system releases them when the process ends, however it ends
 
 
 def use_threads(threads: int | None) -> int:
@@ -17,57 +24,39 @@ def use_threads(threads: int | None) -> int:
 
 
 def pick_device(device: str = "auto") -> str:
-    """`auto` is CUDA when torch sees a device, otherwise the CPU; a named device that is absent is an error."""
+    """`auto` is CUDA when torch sees a device, otherwise the CPU; a named device that is absent is an error.
+
+    With several GPUs, each process takes one that no other process of ours uses.
+    """
     import torch
 
-    from fujinsplat.errors import UserError
-
-    available = torch.cuda.is_available()
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device == "auto":
-        return "cuda" if available else "cpu"
-    if device.startswith("cuda") and not available:
+        device = "cuda" if count else "cpu"
+    if device.startswith("cuda") and not count:
         raise UserError(
-            "device is set to cuda but torch sees no CUDA device; set device: cpu, or install the CUDA build"
+            "device is set to cuda but torch sees no CUDA device; set device: cpu, or install the CUDA build of torch"
         )
+    if device == "cuda" and count > 1:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        names = visible.split(",") if visible else [str(i) for i in range(count)]
+        return f"cuda:{claim(names)}"
     return device
 
 
-def prepare_torchvision() -> None:
-    """Make `import torchvision` possible beside a CPU build of torch; call it before anything that imports it.
+def claim(names: list[str], folder: Path | None = None) -> int:
+    """The index of a name nobody else holds, held from now on until this process ends.
 
-    Some torchvision builds cannot load their C library there, and their Python part then fails on two operators that
-    nothing here ever calls. Declaring those two is enough. Where the C library loads, nothing is declared.
+    When all are taken the process shares one, chosen by its pid so that sharing spreads evenly.
     """
-    from importlib.machinery import EXTENSION_SUFFIXES
-    from importlib.util import find_spec
-    from pathlib import Path
-
-    import torch
-
-    spec = find_spec("torchvision")
-    if spec is None or spec.origin is None or _operator_exists("torchvision::nms"):
-        return
-    for suffix in (*EXTENSION_SUFFIXES, ".so"):
-        library = Path(spec.origin).with_name(f"_C{suffix}")
-        if library.exists():
-            try:
-                torch.ops.load_library(str(library))
-                return
-            except OSError:
-                break
-    _DECLARED.append(torch.library.Library("torchvision", "FRAGMENT"))
-    _DECLARED[-1].define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    _DECLARED[-1].define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-
-
-_DECLARED: list = []  # a declaration lives as long as its Library object
-
-
-def _operator_exists(name: str) -> bool:
-    import torch
-
-    try:
-        torch._C._dispatch_find_schema_or_throw(name, "")
-    except RuntimeError:
-        return False
-    return True
+    folder = folder or Path(tempfile.gettempdir())
+    for index, name in enumerate(names):
+        lock = (folder / f"fujinsplat-gpu-{name.strip().replace('/', '_')}.lock").open("a")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            continue
+        _claims.append(lock)
+        return index
+    return os.getpid() % len(names)
