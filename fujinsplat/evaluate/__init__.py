@@ -1,1 +1,9 @@
-"""Score renders and write tables."""
+"""Scores of rendered held views, and the paper's tables.
+
+`score(prediction, reference)` compares two 8-bit display-encoded RGB pictures; `Scorer` keeps the LPIPS network between
+pictures. This is the only stage that opens the held views, and it opens them after every prediction exists.
+"""
+
+from fujinsplat.lazy import exports
+
+__getattr__ = exports(__name__, {"score": "score", "Scorer": "score", "read_metrics": "collect"})

@@ -1,0 +1,98 @@
+"""The protocol of supplement H: PSNR, SSIM and LPIPS of 8-bit pictures, without any alignment.
+
+Pictures are uint8 `[H, W, 3]`, display-encoded RGB. A prediction of another size is area-resized to the reference.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from fujinsplat.errors import UserError
+from fujinsplat.evaluate.perceptual import Perceptual, load_perceptual
+
+METRICS = ("psnr", "ssim", "lpips")
+
+
+def score(
+    prediction: np.ndarray, reference: np.ndarray, perceptual: Perceptual | None = None
+) -> dict[str, float | None]:
+    """`{"psnr", "ssim", "lpips"}` of one uint8 RGB pair; `lpips` is None when no VGG weights are to be found."""
+    return Scorer(load_perceptual() if perceptual is None else perceptual)(prediction, reference)
+
+
+class Scorer:
+    """`score` for many pictures: the LPIPS network is loaded once.
+
+    `perceptual=None` leaves LPIPS out.
+    """
+
+    def __init__(self, perceptual: Perceptual | None):
+        self.perceptual = perceptual
+
+    def __call__(self, prediction: np.ndarray, reference: np.ndarray) -> dict[str, float | None]:
+        prediction = fitted(prediction, reference)
+        lpips = None if self.perceptual is None else self.perceptual.distance(prediction, reference)
+        return {"psnr": psnr(prediction, reference), "ssim": ssim(prediction, reference), "lpips": lpips}
+
+
+def psnr(prediction: np.ndarray, reference: np.ndarray) -> float:
+    """scikit-image PSNR of two uint8 pictures at data range 1, in dB; infinite for equal pictures."""
+    from skimage.metrics import peak_signal_noise_ratio
+
+    if np.array_equal(prediction, reference):
+        return float("inf")
+    return float(peak_signal_noise_ratio(_unit(reference), _unit(prediction), data_range=1.0))
+
+
+def ssim(prediction: np.ndarray, reference: np.ndarray) -> float:
+    """scikit-image SSIM at data range 1: uniform 7x7 window, sample covariance, mean over the channels."""
+    from skimage.metrics import structural_similarity
+
+    if min(reference.shape[:2]) < 7:
+        raise UserError(f"pictures of {_size(reference)} pixels are smaller than SSIM's 7x7 window; score larger ones")
+    return float(structural_similarity(_unit(reference), _unit(prediction), data_range=1.0, channel_axis=-1))
+
+
+def fitted(prediction: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """The prediction on the reference's pixel grid, uint8: itself when the sizes agree, otherwise area-resized."""
+    for name, picture in (("prediction", prediction), ("reference", reference)):
+        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[-1] != 3:
+            raise UserError(f"the {name} is {picture.dtype} {list(picture.shape)}; scores need uint8 RGB [H, W, 3]")
+    if prediction.shape == reference.shape:
+        return prediction
+    height, width = reference.shape[:2]
+    rows, columns = _overlaps(prediction.shape[0], height), _overlaps(prediction.shape[1], width)
+    resized = np.einsum("yi,ijc->yjc", rows, prediction.astype(np.float64), optimize=True)
+    resized = np.einsum("xj,yjc->yxc", columns, resized, optimize=True)
+    return np.clip(np.rint(resized), 0, 255).astype(np.uint8)
+
+
+def _overlaps(old: int, new: int) -> np.ndarray:
+    """`[new, old]`: the share of each old pixel's length inside each new pixel; rows sum to 1."""
+    edges = np.arange(new + 1) * (old / new)
+    cells = np.arange(old)
+    overlap = np.minimum(edges[1:, None], cells + 1) - np.maximum(edges[:-1, None], cells)
+    return np.clip(overlap, 0, None) * (new / old)
+
+
+def read_picture(path: Path) -> np.ndarray:
+    """An 8-bit RGB picture file as uint8 `[H, W, 3]`."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as picture:
+            if picture.mode not in ("RGB", "RGBA", "L", "P"):
+                raise UserError(f"{path} holds {picture.mode} pixels; scores need an 8-bit RGB picture")
+            return np.asarray(picture.convert("RGB"))
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; render it first") from None
+    except (UnidentifiedImageError, OSError) as error:
+        raise UserError(f"{path} is not a readable picture ({error}); make it again") from None
+
+
+def _unit(picture: np.ndarray) -> np.ndarray:
+    return picture.astype(np.float64) / 255.0
+
+
+def _size(picture: np.ndarray) -> str:
+    return f"{picture.shape[1]}x{picture.shape[0]}"
