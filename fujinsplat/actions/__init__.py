@@ -1,1 +1,8 @@
-"""Fit expert actions and the correction distribution."""
+"""Expert actions (one per source pair) and the correction distribution [Sec. 3.3, supp. E, F]."""
+
+from fujinsplat.lazy import exports
+
+__getattr__ = exports(
+    __name__,
+    {"Population": "population", "Veil": "veil", "Degenerate": "veil"},
+)

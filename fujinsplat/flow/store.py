@@ -70,7 +70,7 @@ def load(path: Path | str) -> Actions:
     try:
         with safe_open(str(path), framework="pt") as stream:
             metadata = stream.metadata() or {}
-            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (not a dict)
+            tensors = {name: stream.get_tensor(name) for name in stream.keys()}
         if "action" not in tensors:
             raise UserError(
                 f"{path} holds no tensor `action`; give a file written by `fujinsplat actions fit` or develop"
