@@ -77,6 +77,11 @@ class Plan:
         """GPUs a rule that profits from one asks for: none when the config says CPU."""
         return 0 if self.config.device == "cpu" else 1
 
+    @staticmethod
+    def grows(amount: int) -> Callable:
+        """For `resources:`: memory or minutes that double at each retry, after an out-of-memory or time-limit kill."""
+        return lambda wildcards, attempt: amount * 2 ** (attempt - 1)
+
     @property
     def conda(self) -> str:
         return "../envs/cuda.yaml" if self.config.device == "cuda" else "../envs/cpu.yaml"

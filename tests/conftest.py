@@ -38,7 +38,8 @@ class Workspace:
         (self.folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 
     def snakemake(self, *arguments: str, check: bool = True, timeout: int = 500) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "2", *arguments]
+        command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "2"]
+        command += arguments
         environment = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}
         done = subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=timeout, check=False
@@ -75,7 +76,7 @@ def make_workspace():
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory) -> Workspace:
-    """The whole pipeline on two tiny scenes, built once per test session. Treat it as read-only; copy it to change it."""
+    """The whole pipeline on two tiny scenes, built once per test session. Read-only: copy it to change it."""
     made = workspace(tmp_path_factory.mktemp("built"), ["Kogarashi", "Hayate"], build="main")
     made.snakemake()
     return made

@@ -1,0 +1,103 @@
+"""The workflow as a whole: caching, splits, and growing it by one line."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_touching_nothing_runs_nothing(built):
+    assert built.jobs() == {}
+
+
+@pytest.mark.parametrize(
+    "stage, change, first, untouched",
+    [
+        ("splat", {"lambda_dssim": 0.25}, "splat_train", ["develop", "controller_train", "isp_calibrate"]),
+        ("isp", {"joint_steps": 31}, "isp_calibrate", ["capture_source", "capture_clean", "demo_scene"]),
+        ("controller", {"steps": 41}, "controller_train", ["synthesis_shard", "isp_calibrate", "capture_source"]),
+        ("evaluate", {"lpips": False}, "evaluate_score", ["render", "splat_train", "isp_calibrate"]),
+    ],
+)
+def test_a_changed_setting_reruns_its_stage_and_what_depends_on_it(copy_of_build, stage, change, first, untouched):
+    config = copy_of_build.config()
+    config["datasets"]["demo"]["settings"].setdefault(stage, {}).update(change)
+    copy_of_build.write_config(config)
+    jobs = copy_of_build.jobs()
+    assert first in jobs
+    for rule in untouched:
+        assert rule not in jobs, jobs
+
+
+def test_a_value_written_out_that_equals_the_papers_reruns_nothing(copy_of_build):
+    config = copy_of_build.config()
+    config["datasets"]["demo"]["settings"]["splat"]["sh_degree"] = 3
+    copy_of_build.write_config(config)
+    assert copy_of_build.jobs() == {}
+
+
+def test_one_more_variant_runs_only_its_own_part(copy_of_build):
+    config = copy_of_build.config()
+    config["variants"]["mine"] = {"delta": False}
+    config["groups"]["main"].append("mine")
+    copy_of_build.write_config(config)
+    jobs = copy_of_build.jobs()
+    assert jobs["splat_train"] == 2
+    for shared in ("isp_calibrate", "controller_train", "synthesis_shard", "capture_source", "actions_fit"):
+        assert shared not in jobs, jobs
+
+
+def test_one_more_scene_keeps_what_the_others_have(copy_of_build):
+    config = copy_of_build.config()
+    config["datasets"]["demo"]["scenes"].append("Nowaki")
+    copy_of_build.write_config(config)
+    jobs = copy_of_build.jobs()
+    assert jobs["demo_scene"] == jobs["capture_source"] == jobs["isp_calibrate"] == 1
+
+
+def test_a_mistake_in_the_config_stops_before_any_job(make_workspace, tmp_path):
+    workspace = make_workspace(tmp_path, ["Kogarashi"], settings={"isp": {"joint_step": 4}})
+    done = workspace.snakemake(check=False)
+    assert done.returncode != 0
+    assert "settings.isp.joint_step is not a setting; did you mean 'joint_steps'?" in done.stdout + done.stderr
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == ["config.yaml"]
+
+
+def test_every_rule_is_a_documented_shell_call_with_log_and_benchmark():
+    """No `run:` blocks; a log, a benchmark, threads, memory, time and an environment for each."""
+    for path in sorted((ROOT / "rules").glob("*.smk")):
+        for rule in re.split(r"^rule ", path.read_text(), flags=re.M)[1:]:
+            name = rule.split(":")[0]
+            assert "run:" not in re.findall(r"^    (\w+:)", rule, re.M), name
+            for part in ("log:", "benchmark:", "threads:", "resources:", "conda:", "shell:"):
+                assert part in re.findall(r"^    (\w+:)", rule, re.M), f"{path.name}: rule {name} has no {part}"
+
+
+READERS_OF_CLEAN = {"capture_clean", "actions_fit", "actions_population", "evaluate_score", "develop_oracle"}
+
+
+def test_only_the_stages_that_may_read_clean_twins_and_held_views_are_given_them(built):
+    """The inputs that ran, as Snakemake recorded them: the supervision table of the paper, from the DAG itself."""
+    done = built.snakemake("--summary", "--forceall", check=False)
+    assert done.returncode == 0
+    detailed = built.snakemake("--detailed-summary").stdout.splitlines()
+    header = detailed[0].split("\t")
+    for line in detailed[1:]:
+        row = dict(zip(header, line.split("\t"), strict=False))
+        inputs = row.get("input-file(s)", "").split(",")
+        rule = row["rule"]
+        if any(re.search(r"capture/[^/]+/clean", path) for path in inputs):
+            assert rule in READERS_OF_CLEAN or rule.startswith("analysis"), (rule, inputs)
+        if any(re.search(r"capture/[^/]+/held$", path) for path in inputs):
+            assert rule in {"evaluate_score"} or rule.startswith(("figure", "report")), (rule, inputs)
+
+
+def test_the_scores_are_there_for_every_scene_and_variant(built):
+    for scene in ("Kogarashi", "Hayate"):
+        for variant in ("fujinsplat", "raw_base"):
+            csv = built.folder / f"results/demo/metrics/{scene}/{variant}.csv"
+            assert csv.read_text().count("\n") >= 3
+            assert json.loads(csv.with_suffix(".json").read_text())
