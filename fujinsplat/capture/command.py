@@ -1,10 +1,85 @@
 """`fujinsplat capture`."""
 
-from fujinsplat.options import stage_app
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fujinsplat.options import SettingsOption, ThreadsOption, stage_app
 
 app = stage_app("Decode a scene once: linear RAW views, camera RGB, cameras, points.")
 
+Root = Annotated[Path, typer.Argument(help="The dataset's folder.")]
+SceneName = Annotated[str, typer.Argument(help="The scene's name.")]
+Cameras = Annotated[Path, typer.Option(help="cameras.json that `capture source` wrote.")]
 
-@app.callback()
-def _group() -> None:
-    pass
+
+def _prepare(settings: str | None, threads: int | None):
+    """(settings, views decoded at once). Each of them is one thread's work, so LibRaw itself gets one."""
+    from fujinsplat.config import CaptureSettings
+    from fujinsplat.configfile import stage_settings
+    from fujinsplat.runtime import use_threads
+
+    workers = use_threads(threads)
+    use_threads(1)
+    return stage_settings(CaptureSettings, settings), workers
+
+
+@app.command()
+def source(
+    root: Root,
+    scene: SceneName,
+    out: Annotated[Path | None, typer.Option(help="Folder for everything whose place is not named below.")] = None,
+    views: Annotated[Path | None, typer.Option(help="Folder of the source views [OUT/source].")] = None,
+    cameras: Annotated[Path | None, typer.Option(help="Poses and intrinsics [OUT/cameras.json].")] = None,
+    points: Annotated[Path | None, typer.Option(help="Point cloud [OUT/points.ply].")] = None,
+    manifest: Annotated[Path | None, typer.Option(help="Where everything came from [OUT/manifest.json].")] = None,
+    settings: SettingsOption = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """The smoky source views, the cameras of source and held views, and the points."""
+    from fujinsplat.errors import UserError
+
+    if out is None and None in (views, cameras, points, manifest):
+        raise UserError("name the output folder with --out, or all of --views, --cameras, --points and --manifest")
+    chosen, workers = _prepare(settings, threads)
+    from fujinsplat.capture.scene import SourceOutputs, capture_source
+
+    outputs = SourceOutputs(
+        views or out / "source",
+        cameras or out / "cameras.json",
+        points or out / "points.ply",
+        manifest or out / "manifest.json",
+    )
+    capture_source(root, scene, outputs, chosen, workers)
+
+
+@app.command()
+def clean(
+    root: Root,
+    scene: SceneName,
+    cameras: Cameras,
+    out: Annotated[Path, typer.Option(help="Folder of the clean twins.")],
+    settings: SettingsOption = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """The clean twins of the source views."""
+    chosen, workers = _prepare(settings, threads)
+    from fujinsplat.capture.scene import capture_clean
+
+    capture_clean(root, scene, cameras, out, chosen, workers)
+
+
+@app.command()
+def held(
+    root: Root,
+    scene: SceneName,
+    cameras: Cameras,
+    out: Annotated[Path, typer.Option(help="Folder of the held references.")],
+    threads: ThreadsOption = None,
+) -> None:
+    """The held references: camera RGB alone."""
+    _, workers = _prepare(None, threads)
+    from fujinsplat.capture.scene import capture_held
+
+    capture_held(root, scene, cameras, out, workers)

@@ -1,0 +1,104 @@
+"""Pinhole cameras in OpenCV axes (x right, y down, z forward): checks, scaling, and cameras.json."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from fujinsplat.errors import UserError
+from fujinsplat.files import read_json
+
+# how far R^T R may lie from the identity: pose files carry six digits or so
+RIGID_TOLERANCE = 1e-3
+# pose files and pictures may differ in size, not in shape
+ASPECT_TOLERANCE = 0.02
+# OpenGL cameras look along -z with y up; OpenCV cameras along +z with y down
+OPENGL_TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
+
+
+@dataclass(frozen=True)
+class Camera:
+    """One view's geometry: `K` [3, 3] in pixels of `width` x `height` (corner of the first pixel at 0, its centre at
+    0.5), `viewmat` [4, 4] world to camera."""
+
+    stem: str
+    width: int
+    height: int
+    K: np.ndarray
+    viewmat: np.ndarray
+
+    def scaled(self, width: int, height: int) -> "Camera":
+        """The same camera on a picture of another size: pixel edges, not centres, are what scaling keeps."""
+        if (width, height) == (self.width, self.height):
+            return self
+        scale = np.diag([width / self.width, height / self.height, 1.0])
+        return replace(self, width=width, height=height, K=scale @ self.K)
+
+    def to_json(self) -> dict:
+        return {
+            "stem": self.stem,
+            "width": self.width,
+            "height": self.height,
+            "K": self.K.tolist(),
+            "viewmat": self.viewmat.tolist(),
+        }
+
+    @staticmethod
+    def from_json(value: dict) -> "Camera":
+        return Camera(
+            str(value["stem"]),
+            int(value["width"]),
+            int(value["height"]),
+            np.asarray(value["K"], np.float64).reshape(3, 3),
+            np.asarray(value["viewmat"], np.float64).reshape(4, 4),
+        )
+
+
+def read_cameras(path: Path | str, part: str = "source") -> list[Camera]:
+    """The cameras of `part` ("source" or "held") from cameras.json, in its order."""
+    value = read_json(path)
+    try:
+        return [Camera.from_json(item) for item in value[part]]
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{path} is not a cameras.json of the capture stage; build it again") from None
+
+
+def rigid(matrix, where: str) -> np.ndarray:
+    """`matrix` ([4, 4] or [3, 4]) as a float64 rigid motion [4, 4], or a UserError that starts with `where`."""
+    remedy = "export the poses again as unscaled camera-to-world matrices"
+    try:
+        pose = np.asarray(matrix, np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"{where}: the pose is not a matrix of numbers; {remedy}") from None
+    if pose.shape == (3, 4):
+        pose = np.vstack([pose, [0.0, 0.0, 0.0, 1.0]])
+    if pose.shape != (4, 4):
+        raise UserError(f"{where}: the pose has shape {pose.shape} instead of 4x4; {remedy}")
+    if not np.isfinite(pose).all():
+        raise UserError(f"{where}: the pose holds non-finite numbers; {remedy}, or remove the frame")
+    rotation = pose[:3, :3]
+    off = np.abs(rotation.T @ rotation - np.eye(3)).max()
+    if off > RIGID_TOLERANCE or np.linalg.det(rotation) < 0 or np.abs(pose[3] - [0, 0, 0, 1]).max() > 1e-6:
+        raise UserError(f"{where}: the pose is not rigid (rotation plus shift, no scale, no mirror); {remedy}")
+    return pose
+
+
+def intrinsics(focal_x: float, focal_y: float, center_x: float, center_y: float, size, where: str) -> np.ndarray:
+    """`K` [3, 3] for a picture of `size` (width, height), or a UserError: focal lengths are positive, the centre is
+    inside the picture."""
+    values = np.array([focal_x, focal_y, center_x, center_y], np.float64)
+    if not (np.isfinite(values).all() and (values[:2] > 0).all()):
+        raise UserError(f"{where}: focal length or principal point is not a positive number; export the poses again")
+    if not (0 < center_x < size[0] and 0 < center_y < size[1]):
+        raise UserError(
+            f"{where}: the principal point ({center_x:g}, {center_y:g}) lies outside the picture of "
+            f"{size[0]}x{size[1]}; give the size these intrinsics belong to as w and h"
+        )
+    return np.array([[focal_x, 0.0, center_x], [0.0, focal_y, center_y], [0.0, 0.0, 1.0]])
+
+
+def same_aspect(a: tuple[int, int], b: tuple[int, int], tolerance: float = ASPECT_TOLERANCE) -> bool:
+    """Whether two sizes (width, height) have one shape, to `tolerance` or the rounding of one pixel."""
+    ratio = (a[0] * b[1]) / (a[1] * b[0])
+    slack = max(tolerance, 1.0 / min(*a, *b))
+    return 1 / (1 + slack) <= ratio <= 1 + slack

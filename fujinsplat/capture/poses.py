@@ -1,0 +1,158 @@
+"""Poses and intrinsics of a scene's views: from `transforms_*.json`, or else from its COLMAP model.
+
+A pose names its picture by a path with or without folders and extension; only the stem counts, and its case does not.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from fujinsplat.capture.cameras import OPENGL_TO_OPENCV, Camera, intrinsics, rigid
+from fujinsplat.capture.layout import (
+    DECODED_SUFFIXES,
+    RAW_SUFFIXES,
+    RGB_SUFFIXES,
+    Scene,
+    colmap_folder,
+    part_stems,
+    transforms_files,
+)
+from fujinsplat.errors import UserError
+from fujinsplat.files import read_json
+
+DISTORTION = ("k1", "k2", "k3", "k4", "k5", "k6", "p1", "p2")
+UNDISTORT = "undistort first (for example with `colmap image_undistorter`) and use the undistorted pictures and model"
+
+
+@dataclass(frozen=True)
+class Poses:
+    """Cameras by folded stem, in pixels of the size the pose file speaks of (None in `size`: the picture's own)."""
+
+    source: dict[str, Camera]
+    held: dict[str, Camera]
+    files: tuple[Path, ...]
+
+
+def picture_stem(name: str) -> str:
+    """The stem a pose means: `./train/0001`, `images\\0001.JPG` and `0001.png` all mean 0001."""
+    path = PurePosixPath(str(name).replace("\\", "/"))
+    known = path.suffix.lower() in RGB_SUFFIXES | RAW_SUFFIXES | DECODED_SUFFIXES
+    return path.stem if known else path.name
+
+
+def read_poses(scene: Scene, default_size: tuple[int, int]) -> Poses:
+    """The poses of source and held views. `default_size` (width, height) is the source RGB's: it holds for pose files
+    that give no size of their own."""
+    transforms = transforms_files(scene)
+    if "source" in transforms:
+        held = _transforms(transforms["held"], default_size) if "held" in transforms else {}
+        files = tuple(transforms[part] for part in ("source", "held") if part in transforms)
+        return Poses(_transforms(transforms["source"], default_size), held, files)
+    if "all" in transforms:
+        file = transforms["all"]
+        return _split(scene, _transforms(file, default_size), (file,))
+    folder = colmap_folder(scene)
+    if folder is None:
+        raise UserError(f"{scene.rgb_home} has no transforms_train.json and no COLMAP model in sparse/0; add one")
+    from fujinsplat.capture.colmap import colmap_cameras
+
+    return _split(scene, colmap_cameras(folder), (folder,))
+
+
+def _split(scene: Scene, cameras: dict[str, Camera], files: tuple[Path, ...]) -> Poses:
+    """One model for all views: which part a view belongs to follows from the folder its picture's name is in."""
+    source, held = part_stems(scene, "source"), part_stems(scene, "held")
+    both = sorted(source.keys() & held.keys())
+    if both:
+        raise UserError(
+            f"{source[both[0]]} is the name of a source view and of a held view, so one pose file cannot tell them "
+            f"apart; rename one in {scene.rgb_home}, or give transforms_train.json and transforms_test.json"
+        )
+    for key, camera in cameras.items():
+        if key not in source and key not in held:
+            raise UserError(
+                f"{files[0]} has a pose for {camera.stem} but neither train/ nor test/ has that picture; add the "
+                "picture or remove the pose"
+            )
+    return Poses(
+        {key: camera for key, camera in cameras.items() if key in source},
+        {key: camera for key, camera in cameras.items() if key in held},
+        files,
+    )
+
+
+def _transforms(path: Path, default_size: tuple[int, int]) -> dict[str, Camera]:
+    """Cameras of one transforms file (OpenGL camera-to-world), by folded stem."""
+    value = read_json(path)
+    frames = value.get("frames") if isinstance(value, dict) else None
+    if not isinstance(frames, list) or not frames:
+        raise UserError(f"{path} has no list of frames; export it again from the structure from motion")
+    cameras: dict[str, Camera] = {}
+    for number, frame in enumerate(frames):
+        if not isinstance(frame, dict) or "file_path" not in frame or "transform_matrix" not in frame:
+            raise UserError(f"{path}, frame {number} lacks file_path or transform_matrix; export it again")
+        stem = picture_stem(frame["file_path"])
+        where = f"{path}, frame {stem}"
+        if stem.casefold() in cameras:
+            raise UserError(f"{where} stands there twice (case does not count); remove one of the two")
+        camera_to_world = rigid(frame["transform_matrix"], where) @ OPENGL_TO_OPENCV
+        width, height, K = _frame_intrinsics({**value, **frame}, default_size, where)
+        cameras[stem.casefold()] = Camera(stem, width, height, K, np.linalg.inv(camera_to_world))
+    return cameras
+
+
+def _frame_intrinsics(values: dict, default_size: tuple[int, int], where: str) -> tuple[int, int, np.ndarray]:
+    """(width, height, K) from a frame's values over the file's: `fl_x fl_y cx cy`, or `camera_angle_x`."""
+
+    def number(name: str) -> float | None:
+        if values.get(name) is None:
+            return None
+        try:
+            return float(values[name])
+        except (TypeError, ValueError):
+            raise UserError(f"{where}: {name} is {values[name]!r} instead of a number; correct the file") from None
+
+    if any(number(name) for name in DISTORTION):
+        raise UserError(f"{where}: the camera has lens distortion; {UNDISTORT}")
+    size = [number("w") or default_size[0], number("h") or default_size[1]]
+    if not all(math.isfinite(side) and side >= 1 for side in size):
+        raise UserError(f"{where}: w and h are no picture size; correct the file")
+    width, height = (round(side) for side in size)
+    focal_x, focal_y = number("fl_x"), number("fl_y")
+    for axis, side in (("x", width), ("y", height)):
+        angle = number(f"camera_angle_{axis}")
+        if angle is not None and not 0 < angle < math.pi:
+            raise UserError(
+                f"{where}: camera_angle_{axis} is {angle:g} instead of radians between 0 and pi; correct it"
+            )
+        if angle is not None and axis == "x" and focal_x is None:
+            focal_x = 0.5 * side / math.tan(0.5 * angle)
+        if angle is not None and axis == "y" and focal_y is None and number("fl_x") is None:
+            focal_y = 0.5 * side / math.tan(0.5 * angle)
+    if focal_x is None:
+        raise UserError(f"{where}: neither fl_x nor camera_angle_x is given; add one of them")
+    center_x, center_y = number("cx"), number("cy")
+    K = intrinsics(
+        focal_x,
+        focal_x if focal_y is None else focal_y,
+        width / 2 if center_x is None else center_x,
+        height / 2 if center_y is None else center_y,
+        (width, height),
+        where,
+    )
+    return width, height, K
+
+
+def match(poses: dict[str, Camera], stems: dict[str, str], where: str, pictures: str) -> list[Camera]:
+    """`poses` in the order of `stems` (folded to written); every pose has a picture and every picture a pose."""
+    for key in sorted(poses.keys() - stems.keys()):
+        raise UserError(
+            f"{where} has a pose for {poses[key].stem} but {pictures} has no such picture; add it or remove the pose"
+        )
+    for key in sorted(stems.keys() - poses.keys()):
+        raise UserError(
+            f"{pictures} has {stems[key]} but {where} has no pose for it; remove the picture or add its pose"
+        )
+    return [replace(poses[key], stem=stems[key]) for key in stems]
