@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from fujinsplat.isp import reference
+from fujinsplat.isp import fused, reference
 from fujinsplat.isp.reference import COARSE, FINE, SEGMENTS, Operands
 
 PARAMETERS = 111_547
@@ -77,10 +77,17 @@ class BaseISP(nn.Module):
 
     def stages(self, raw_linear: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(front output, lattice output, encoded RGB) of RAW `[..., 3]`: what the calibration objective looks at."""
+        if fused.fits(raw_linear, self.base_matrix):
+            return fused.stages(self.operands(), raw_linear, self.encoding)
+        return self.stages_reference(raw_linear)
+
+    def stages_reference(self, raw_linear: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return reference.pixels(self.operands(raw_linear.dtype), raw_linear, self.encoding)
 
     def forward(self, raw_linear: Tensor) -> Tensor:
+        if fused.fits(raw_linear, self.base_matrix) and not torch.is_grad_enabled():
+            return fused.encode(self.operands(), raw_linear, self.encoding)
         return self.stages(raw_linear)[2]
 
     def forward_reference(self, raw_linear: Tensor) -> Tensor:
-        return reference.pixels(self.operands(raw_linear.dtype), raw_linear, self.encoding)[2]
+        return self.stages_reference(raw_linear)[2]

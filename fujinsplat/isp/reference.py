@@ -66,7 +66,10 @@ def coarse_to_fine(coarse: Tensor) -> Tensor:
     position = torch.arange(FINE, dtype=coarse.dtype, device=coarse.device) * ((COARSE - 1) / (FINE - 1))
     node = torch.arange(COARSE, dtype=coarse.dtype, device=coarse.device)
     hat = (1 - (position[:, None] - node).abs()).clamp_min(0)  # [33, 9]
-    return torch.einsum("ai,bj,ck,ijkd->abcd", hat, hat, hat, coarse)
+    fine = coarse
+    for _ in range(3):  # each turn contracts the first axis and appends its fine twin: r, g, b end up behind the colour
+        fine = torch.tensordot(fine, hat, dims=([0], [1]))
+    return fine.permute(1, 2, 3, 0)
 
 
 def lattice_nodes(g9: Tensor, r33: Tensor) -> Tensor:

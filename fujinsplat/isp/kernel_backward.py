@@ -1,0 +1,167 @@
+"""Gradients of the fused Base ISP: the chain rule through `kernel`'s steps in reverse, values recomputed."""
+
+import numpy as np
+from numba import njit, prange
+
+from fujinsplat.isp.fastmath import OPTIONS, exp32, log32
+from fujinsplat.isp.kernel import (
+    _CELLS,
+    _GAIN,
+    _HALF,
+    _KNEE,
+    _LAST_CELL,
+    _LAST_SEGMENT,
+    _ONE,
+    _POWER,
+    _S,
+    _S2,
+    _SEGMENTS,
+    _STEP_G,
+    _STEP_R,
+    _TOE,
+    _ZERO,
+    BLOCK,
+    _front,
+    _latent,
+    _read,
+    _shape,
+    _step,
+    _tone,
+)
+from fujinsplat.isp.reference import FINE, SEGMENTS
+
+PIECES = 4  # of the pixels, each with table gradients of its own; fixed, so sums never depend on the thread count
+
+
+@njit(inline="always", **OPTIONS)
+def _step_slopes(x, action):
+    """Derivatives of `_step` by x and by the action."""
+    e = exp32(action)
+    inverse = _ONE / e
+    sinh, cosh = _HALF * (e - inverse), _HALF * (e + inverse)
+    root = np.sqrt(x * x + _S2)
+    return cosh + x / root * sinh, x * sinh + root * cosh
+
+
+@njit(inline="always", **OPTIONS)
+def _encode_slope(toned, srgb):
+    if not srgb:
+        return _ONE
+    power = toned if toned > _KNEE else _KNEE
+    curve = _GAIN * _POWER * exp32(log32(power) * (_POWER - _ONE))
+    return curve if toned > _KNEE else _TOE
+
+
+@njit(inline="always", **OPTIONS)
+def _back_tone(start, count, y, residual, slope, position, srgb, g_encoded, g_lattice, g_y, g_tone):
+    """Gradient rows of the lattice output `y`, and Tone257's node gradients."""
+    for c in range(3):
+        for i in range(count):
+            toned = _step(y[c, i], residual[c, i])
+            by_y, by_residual = _step_slopes(y[c, i], residual[c, i])
+            g = g_encoded[start + i, c] * _encode_slope(toned, srgb)
+            g_residual = g * by_residual
+            by_latent = slope[c, i] / np.sqrt(y[c, i] * y[c, i] + _S2)
+            g_y[c, i] = g_lattice[start + i, c] + g * by_y + g_residual * by_latent
+            residual[c, i] = g_residual
+    for c in range(3):
+        for i in range(count):
+            p = position[c, i]
+            segment = min(np.int32(p), _LAST_SEGMENT)
+            part = p - np.float32(segment)
+            g_tone[c, segment] += residual[c, i] * (_ONE - part)
+            g_tone[c, segment + 1] += residual[c, i] * part
+
+
+@njit(inline="always", **OPTIONS)
+def _back_read(count, address, lattice, g_action, g_nodes, g_address):
+    """Node gradients of the lattice, and gradient rows of where it was read."""
+    for i in range(count):
+        pr, pg, pb = address[0, i], address[1, i], address[2, i]
+        ir, ig, ib = min(np.int32(pr), _LAST_CELL), min(np.int32(pg), _LAST_CELL), min(np.int32(pb), _LAST_CELL)
+        fr, fg, fb = pr - np.float32(ir), pg - np.float32(ig), pb - np.float32(ib)
+        at = ir * _STEP_R + ig * _STEP_G + ib * 3
+        er, eg, eb = _ONE - fr, _ONE - fg, _ONE - fb
+        gr, gg, gb = _ZERO, _ZERO, _ZERO
+        for c in range(3):
+            g = g_action[c, i]
+            n = at + c
+            v000, v001 = lattice[n], lattice[n + 3]
+            v010, v011 = lattice[n + _STEP_G], lattice[n + _STEP_G + 3]
+            v100, v101 = lattice[n + _STEP_R], lattice[n + _STEP_R + 3]
+            v110, v111 = lattice[n + _STEP_R + _STEP_G], lattice[n + _STEP_R + _STEP_G + 3]
+            gr += g * (eg * (eb * (v100 - v000) + fb * (v101 - v001)) + fg * (eb * (v110 - v010) + fb * (v111 - v011)))
+            gg += g * (er * (eb * (v010 - v000) + fb * (v011 - v001)) + fr * (eb * (v110 - v100) + fb * (v111 - v101)))
+            gb += g * (er * (eg * (v001 - v000) + fg * (v011 - v010)) + fr * (eg * (v101 - v100) + fg * (v111 - v110)))
+            g_nodes[n] += g * er * eg * eb
+            g_nodes[n + 3] += g * er * eg * fb
+            g_nodes[n + _STEP_G] += g * er * fg * eb
+            g_nodes[n + _STEP_G + 3] += g * er * fg * fb
+            g_nodes[n + _STEP_R] += g * fr * eg * eb
+            g_nodes[n + _STEP_R + 3] += g * fr * eg * fb
+            g_nodes[n + _STEP_R + _STEP_G] += g * fr * fg * eb
+            g_nodes[n + _STEP_R + _STEP_G + 3] += g * fr * fg * fb
+        g_address[0, i], g_address[1, i], g_address[2, i] = gr, gg, gb
+
+
+@njit(inline="always", **OPTIONS)
+def _back_shape(start, count, front, slope, g_address, g_x, g_front, g_shaper):
+    """Shaper257's node gradients, and the complete gradient rows of the front output, added to `g_x`."""
+    for c in range(3):
+        for i in range(count):
+            positive = front[c, i] if front[c, i] > _ZERO else _ZERO
+            position = positive / (positive + _S) * _SEGMENTS
+            position = position if position < _SEGMENTS else _SEGMENTS
+            segment = min(np.int32(position), _LAST_SEGMENT)
+            part = position - np.float32(segment)
+            g_shaper[c, segment] += g_address[c, i] * _CELLS * (_ONE - part)
+            g_shaper[c, segment + 1] += g_address[c, i] * _CELLS * part
+        for i in range(count):
+            x = front[c, i]
+            by_x = _S / ((x + _S) * (x + _S)) if x > _ZERO else _ZERO
+            g_x[c, i] += g_front[start + i, c] + g_address[c, i] * slope[c, i] * by_x
+
+
+@njit(parallel=True, **OPTIONS)
+def backward(raw, matrix, shaper, lattice, tone, srgb, g_front, g_lattice, g_encoded, g_raw):
+    """Gradients of (matrix, shaper, lattice, tone), with a leading axis of PIECES to sum; fills `g_raw` `[N, 3]`."""
+    total = raw.shape[0]
+    g_matrix = np.zeros((PIECES, 3, 3), np.float64)
+    g_shaper = np.zeros((PIECES, 3, SEGMENTS + 1), np.float32)
+    g_nodes = np.zeros((PIECES, FINE * FINE * FINE * 3), np.float32)
+    g_tone = np.zeros((PIECES, 3, SEGMENTS + 1), np.float32)
+    for piece in prange(PIECES):
+        front = np.empty((3, BLOCK), np.float32)
+        address = np.empty((3, BLOCK), np.float32)
+        by_address = np.empty((3, BLOCK), np.float32)
+        action = np.empty((3, BLOCK), np.float32)
+        y = np.empty((3, BLOCK), np.float32)
+        position = np.empty((3, BLOCK), np.float32)
+        residual = np.empty((3, BLOCK), np.float32)
+        by_latent = np.empty((3, BLOCK), np.float32)
+        g_x = np.empty((3, BLOCK), np.float32)
+        g_address = np.empty((3, BLOCK), np.float32)
+        for start in range(piece * total // PIECES, (piece + 1) * total // PIECES, BLOCK):
+            count = min(BLOCK, (piece + 1) * total // PIECES - start)
+            _front(raw, start, count, matrix, front, address)
+            _shape(count, address, shaper, by_address)
+            _read(count, address, lattice, action)
+            _latent(count, front, action, y, position)
+            _tone(count, position, tone, residual, by_latent)
+            _back_tone(start, count, y, residual, by_latent, position, srgb, g_encoded, g_lattice, g_x, g_tone[piece])
+            for c in range(3):
+                for i in range(count):
+                    by_x, by_action = _step_slopes(front[c, i], action[c, i])
+                    action[c, i] = g_x[c, i] * by_action
+                    g_x[c, i] = g_x[c, i] * by_x
+            _back_read(count, address, lattice, action, g_nodes[piece], g_address)
+            _back_shape(start, count, front, by_address, g_address, g_x, g_front, g_shaper[piece])
+            for j in range(3):
+                for c in range(3):
+                    block_sum = _ZERO
+                    for i in range(count):
+                        block_sum += raw[start + i, j] * g_x[c, i]
+                    g_matrix[piece, j, c] += block_sum
+                for i in range(count):
+                    g_raw[start + i, j] = g_x[0, i] * matrix[j, 0] + g_x[1, i] * matrix[j, 1] + g_x[2, i] * matrix[j, 2]
+    return g_matrix, g_shaper, g_nodes, g_tone
