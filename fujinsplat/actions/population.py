@@ -1,7 +1,7 @@
 """The correction distribution, `population.json`: what smoke did to the measured pairs, in two coordinates [supp. F].
 
-`raw`: camera-linear RAW without white balance, the published measurement. `base`: the decoded base output `dec(B(X))` of
-the smoky and the clean RAW, the coordinate in which the action works. docs/population.md describes the file.
+`raw`: camera-linear RAW without white balance, the published measurement. `base`: the decoded base output `dec(B(X))`
+of the smoky and the clean RAW, the coordinate in which the action works. docs/population.md describes the file.
 """
 
 from pathlib import Path

@@ -39,4 +39,8 @@ def _run(direction: str, rgb: torch.Tensor, action: torch.Tensor, K: int, M: int
 
 def implementation(device: torch.device):
     """The module with `apply` and `invert` for tensors on `device`."""
+    if device.type == "cpu":
+        from fujinsplat.flow import fused
+
+        return fused
     return reference
