@@ -1,1 +1,5 @@
-"""Make labelled synthetic RAW observations."""
+"""Reverse ISP-action synthesis: labelled synthetic RAW observations from smoke-free captures [Sec. 3.3, supp. F]."""
+
+from fujinsplat.lazy import exports
+
+__getattr__ = exports(__name__, {"compile_label": "compiler", "compile_labels": "compiler"})
