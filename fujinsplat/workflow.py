@@ -17,6 +17,12 @@ from fujinsplat.errors import UserError
 RESULTS = "results/{dataset}"
 
 
+def split_repeat(variant: str) -> tuple[str, int]:
+    """`name@2` is the second seed of variant `name`; without a number it is the first."""
+    name, _, repeat = variant.partition("@")
+    return name, int(repeat) if repeat.isdigit() else 1
+
+
 class Plan:
     """The configured build: `plan = Plan(config)` in the Snakefile."""
 
@@ -60,11 +66,19 @@ class Plan:
         return getattr(self._stage_settings[dataset], stage)
 
     def settings(self, stage: str) -> Callable:
-        """For `params:`: what differs from the paper's values, as JSON."""
-        return lambda wildcards: dump_differences(self.stage(wildcards.dataset, stage))
+        """For `params:`: what differs from the paper's values, as JSON; `{variant}@2` has the next splat seed."""
+
+        def differences(wildcards) -> str:
+            settings = self.stage(wildcards.dataset, stage)
+            _, repeat = split_repeat(wildcards.get("variant", ""))
+            if stage == "splat" and repeat > 1:
+                settings = settings.model_copy(update={"seed": settings.seed + repeat - 1})
+            return dump_differences(settings)
+
+        return differences
 
     def variant(self, name: str) -> Variant:
-        return self.config.variants[name]
+        return self.config.variants[split_repeat(name)[0]]
 
     # devices and environments
 
