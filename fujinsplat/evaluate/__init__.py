@@ -6,4 +6,4 @@ pictures. This is the only stage that opens the held views, and it opens them af
 
 from fujinsplat.lazy import exports
 
-__getattr__ = exports(__name__, {"score": "score", "Scorer": "score", "read_metrics": "collect"})
+__getattr__ = exports(__name__, {"score": "protocol", "Scorer": "protocol", "read_metrics": "collect"})

@@ -26,7 +26,7 @@ class Perceptual:
     reason: str | None = None
 
     def distance(self, prediction: np.ndarray, reference: np.ndarray) -> float | None:
-        """LPIPS of two uint8 RGB pictures `[H, W, 3]` of one size; None without weights."""
+        """LPIPS of two RGB pictures `[H, W, 3]` of one size, uint8 or float in [0, 1]; None without weights."""
         if self.network is None:
             return None
         import torch
@@ -35,7 +35,8 @@ class Perceptual:
             raise UserError("LPIPS needs pictures of at least 16x16 pixels; set evaluate.lpips: false for smaller ones")
 
         def tensor(picture: np.ndarray) -> "torch.Tensor":
-            scaled = torch.from_numpy(picture.astype(np.float32) / 127.5 - 1.0)
+            unit = picture / 255.0 if picture.dtype == np.uint8 else picture
+            scaled = torch.from_numpy((2.0 * unit - 1.0).astype(np.float32))
             return scaled.permute(2, 0, 1)[None].to(self.device)
 
         with torch.inference_mode():

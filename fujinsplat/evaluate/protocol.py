@@ -60,19 +60,10 @@ def fitted(prediction: np.ndarray, reference: np.ndarray) -> np.ndarray:
             raise UserError(f"the {name} is {picture.dtype} {list(picture.shape)}; scores need uint8 RGB [H, W, 3]")
     if prediction.shape == reference.shape:
         return prediction
-    height, width = reference.shape[:2]
-    rows, columns = _overlaps(prediction.shape[0], height), _overlaps(prediction.shape[1], width)
-    resized = np.einsum("yi,ijc->yjc", rows, prediction.astype(np.float64), optimize=True)
-    resized = np.einsum("xj,yjc->yxc", columns, resized, optimize=True)
+    from fujinsplat.capture import area_resize
+
+    resized = area_resize(prediction, width=reference.shape[1], height=reference.shape[0])
     return np.clip(np.rint(resized), 0, 255).astype(np.uint8)
-
-
-def _overlaps(old: int, new: int) -> np.ndarray:
-    """`[new, old]`: the share of each old pixel's length inside each new pixel; rows sum to 1."""
-    edges = np.arange(new + 1) * (old / new)
-    cells = np.arange(old)
-    overlap = np.minimum(edges[1:, None], cells + 1) - np.maximum(edges[:-1, None], cells)
-    return np.clip(overlap, 0, None) * (new / old)
 
 
 def read_picture(path: Path) -> np.ndarray:

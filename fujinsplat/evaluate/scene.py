@@ -1,0 +1,141 @@
+"""Score one scene under one variant: renders on disk against the references on disk, written as CSV and JSON.
+
+Held references come first in the CSV (`split` = held); the renders at source poses follow (`split` = source) with their
+PSNR against the clean twins, the ablation table's train-view number. No reference is opened before every render is
+known to be there.
+"""
+
+import csv
+import math
+import time
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from fujinsplat.capture import HeldViews
+from fujinsplat.config import EvaluateSettings
+from fujinsplat.errors import UserError
+from fujinsplat.evaluate.perceptual import load_perceptual
+from fujinsplat.evaluate.protocol import METRICS, Scorer, fitted, psnr, read_picture
+from fujinsplat.files import atomic_file, sha256, write_json
+from fujinsplat.progress import progress, say
+
+COLUMNS = ("split", "view", *METRICS)
+PACKAGES = ("fujinsplat", "numpy", "scikit-image", "torch", "lpips", "gsplat", "numba")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is compared: a folder of `{stem}.png` renders, the held folder, and optionally the clean twins."""
+
+    renders: Path
+    held: Path
+    clean: Path | None = None
+    model: Path | None = None
+    about: dict[str, Any] = field(default_factory=dict)  # scene, variant, seeds: copied into the JSON
+
+
+def score_scene(job: Job, out: Path, settings: EvaluateSettings | None = None, device: str = "cpu") -> dict[str, Any]:
+    """Write `out` (CSV, one row per view) and the JSON beside it; returns the JSON's content."""
+    settings = settings or EvaluateSettings()
+    started = time.perf_counter()
+    held = HeldViews(job.held)
+    twins = HeldViews(job.clean) if job.clean is not None else None
+    if not held.stems:
+        raise UserError(f"{job.held} holds no views; the dataset has nothing to score against")
+    _all_there(job.renders, held.stems)
+    trained = _trained(job.renders, twins.stems) if twins else []
+
+    perceptual = load_perceptual(settings.lpips_weights, device) if settings.lpips else None
+    reason = "evaluate.lpips is off" if perceptual is None else perceptual.reason
+    if reason:
+        say(reason)
+    scorer = Scorer(perceptual)
+    rows, checksums = [], {"renders": {}, "references": {}}
+    for stem in progress(held.stems, "scoring"):
+        path = job.renders / f"{stem}.png"
+        rows.append({"split": "held", "view": stem, **scorer(read_picture(path), held.rgb(stem))})
+        checksums["renders"][stem] = sha256(path)
+        checksums["references"][stem] = sha256(job.held / f"{stem}.png")
+    for stem in trained:
+        reference = twins.rgb(stem)
+        picture = fitted(read_picture(job.renders / f"{stem}.png"), reference)
+        rows.append({"split": "source", "view": stem, "psnr": psnr(picture, reference), "ssim": None, "lpips": None})
+        checksums["renders"][stem] = sha256(job.renders / f"{stem}.png")
+        checksums["references"][stem] = sha256(job.clean / f"{stem}.png")
+    if job.model is not None:
+        checksums["model"] = sha256(job.model)
+
+    summary = {
+        **job.about,
+        "mean": {metric: _plain(_mean(rows, "held", metric)) for metric in METRICS},
+        "train_psnr": _plain(_mean(rows, "source", "psnr")),
+        "views": {"held": len(held.stems), "source": len(trained)},
+        "lpips": {"weights": perceptual.origin if perceptual else None, "left_out": reason},
+        "checksums": checksums,
+        "versions": _versions(),
+        "device": device,
+        "seconds": round(time.perf_counter() - started, 3),
+        "peak_memory_mb": round(_peak_memory_mb(), 1),
+    }
+    write_csv(out, rows)
+    write_json(out.with_suffix(".json"), summary)
+    return summary
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Six decimals, empty where a number is missing: equal scores make an equal file."""
+    with atomic_file(path) as temporary, temporary.open("w", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in rows:
+            writer.writerow([row["split"], row["view"], *(_decimal(row[metric]) for metric in METRICS)])
+
+
+def _all_there(renders: Path, stems: list[str]) -> None:
+    missing = [stem for stem in stems if not (renders / f"{stem}.png").is_file()]
+    if missing:
+        raise UserError(
+            f"{renders} lacks {len(missing)} of {len(stems)} renders ({', '.join(missing[:4])}); render them first"
+        )
+
+
+def _trained(renders: Path, stems: list[str]) -> list[str]:
+    """Source poses with a render: all of them or none, because a part of them would be another number."""
+    present = [stem for stem in stems if (renders / f"{stem}.png").is_file()]
+    if present:
+        _all_there(renders, stems)
+    return present
+
+
+def _mean(rows: list[dict[str, Any]], split: str, metric: str) -> float | None:
+    values = [row[metric] for row in rows if row["split"] == split]
+    return sum(values) / len(values) if values and None not in values else None
+
+
+def _decimal(value: float | None) -> str:
+    return "" if value is None else f"{value:.6f}"
+
+
+def _plain(value: float | None) -> float | str | None:
+    """JSON has no infinity; equal pictures have an infinite PSNR."""
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+def _versions() -> dict[str, str]:
+    import platform
+
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _peak_memory_mb() -> float:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
