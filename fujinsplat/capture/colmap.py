@@ -1,52 +1,181 @@
-"""A COLMAP model's cameras and points (text or binary), read with pycolmap."""
+"""A COLMAP model's cameras and points, text or binary.
 
+Read here and not through a library: only poses, intrinsics and points are wanted, and every length in a binary file is
+checked against what the file still holds, so that a damaged model ends with a sentence at once.
+"""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from fujinsplat.capture.cameras import Camera, intrinsics, rigid
+from fujinsplat.capture.layout import colmap_files, is_empty
 from fujinsplat.capture.poses import UNDISTORT, picture_stem
 from fujinsplat.errors import UserError
 
+# COLMAP's numbers, names and parameter counts; for perspective models also how many of the first parameters are focal
+# lengths (the principal point follows, then distortion). The others bend straight lines whatever their parameters are.
+MODELS = {
+    0: ("SIMPLE_PINHOLE", 3, 1),
+    1: ("PINHOLE", 4, 2),
+    2: ("SIMPLE_RADIAL", 4, 1),
+    3: ("RADIAL", 5, 1),
+    4: ("OPENCV", 8, 2),
+    5: ("OPENCV_FISHEYE", 8, None),
+    6: ("FULL_OPENCV", 12, 2),
+    7: ("FOV", 5, None),
+    8: ("SIMPLE_RADIAL_FISHEYE", 4, None),
+    9: ("RADIAL_FISHEYE", 5, None),
+    10: ("THIN_PRISM_FISHEYE", 12, None),
+    11: ("RAD_TAN_THIN_PRISM_FISHEYE", 16, None),
+}
+FOCALS = {name: focals for name, _, focals in MODELS.values()}
 
-def _read(folder: Path):
-    import pycolmap
 
-    for file in sorted(folder.iterdir()):
-        if file.suffix == ".bin" and file.is_file() and file.stat().st_size == 0:
-            raise UserError(f"{file} is empty (zero bytes); run COLMAP again or copy the model again")
-    model = pycolmap.Reconstruction()
+@dataclass(frozen=True)
+class _Lens:
+    model: str
+    width: int
+    height: int
+    params: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Image:
+    name: str
+    camera: int
+    quaternion: tuple[float, ...]  # w x y z, world to camera
+    translation: tuple[float, ...]
+
+
+class _Bytes:
+    """A binary file read from front to back; reading past its end is a ValueError."""
+
+    def __init__(self, data: bytes):
+        self.data, self.at = data, 0
+
+    def take(self, layout: str) -> tuple:
+        """Values of a little-endian `struct` layout."""
+        start = self.skip(struct.calcsize("<" + layout))
+        return struct.unpack_from("<" + layout, self.data, start)
+
+    def skip(self, count: int) -> int:
+        start = self.at
+        if count > len(self.data) - start:
+            raise ValueError("the file ends too early")
+        self.at += count
+        return start
+
+    def text(self) -> str:
+        end = self.data.index(b"\0", self.at)
+        text = self.data[self.at : end].decode()
+        self.at = end + 1
+        return text
+
+
+@contextmanager
+def _file(folder: Path, name: str) -> Iterator[Path]:
+    """One file of the model; what goes wrong while it is parsed becomes one sentence about it."""
+    found = colmap_files(folder, name)
+    if not found:
+        raise UserError(f"{folder} has no {name}.bin or {name}.txt beside its images; copy the whole COLMAP model")
+    (path,) = found
+    if is_empty(path):
+        raise UserError(f"{path} is empty (zero bytes); run COLMAP again or copy the model again")
     try:
-        # read, not the constructor: the two kinds of files are chosen as layout.colmap_files does
-        (model.read_binary if (folder / "images.bin").is_file() else model.read_text)(str(folder))
-    except Exception as error:  # pycolmap raises many kinds, all of them about the files
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{folder} is no readable COLMAP model ({reason}); run COLMAP again or copy it again") from None
-    return model
+        yield path
+    except (ValueError, IndexError, struct.error) as error:
+        raise UserError(f"{path} is damaged ({error}); run COLMAP again or copy the model again") from None
+
+
+def _lines(path: Path) -> Iterator[list[str]]:
+    """The words of each line that is neither blank nor a comment."""
+    for line in path.read_text().splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield line.split()
+
+
+def _lenses(folder: Path) -> dict[int, _Lens]:
+    with _file(folder, "cameras") as path:
+        if path.suffix == ".txt":
+            return {
+                int(words[0]): _Lens(words[1], int(words[2]), int(words[3]), tuple(map(float, words[4:])))
+                for words in _lines(path)
+            }
+        stream, lenses = _Bytes(path.read_bytes()), {}
+        for _ in range(stream.take("Q")[0]):
+            number, model, width, height = stream.take("IiQQ")
+            if model not in MODELS:
+                raise UserError(f"{path}: camera {number} has the unknown model {model}; {UNDISTORT}")
+            name, count, _ = MODELS[model]
+            lenses[number] = _Lens(name, width, height, stream.take(f"{count}d"))
+        return lenses
+
+
+def _images(folder: Path) -> list[_Image]:
+    with _file(folder, "images") as path:
+        images = []
+        if path.suffix == ".txt":
+            lines = iter(path.read_text().splitlines())
+            for line in lines:
+                if not line.strip() or line.lstrip().startswith("#"):
+                    continue
+                words = line.split(maxsplit=9)
+                pose = tuple(map(float, words[1:8]))
+                images.append(_Image(words[9].strip(), int(words[8]), pose[:4], pose[4:]))
+                next(lines, None)  # the image's 2D points; may be blank
+            return images
+        stream = _Bytes(path.read_bytes())
+        for _ in range(stream.take("Q")[0]):
+            _, *pose, camera = stream.take("I7dI")
+            images.append(_Image(stream.text(), camera, tuple(pose[:4]), tuple(pose[4:])))
+            stream.skip(24 * stream.take("Q")[0])
+        return images
+
+
+def _rotation(quaternion: tuple[float, ...], where: str) -> np.ndarray:
+    """[3, 3] from w x y z, of any length but zero."""
+    q = np.asarray(quaternion, np.float64)
+    length = np.linalg.norm(q)
+    if not (np.isfinite(length) and length > 1e-6):
+        raise UserError(f"{where}: the rotation is zero or non-finite; run COLMAP again")
+    w, x, y, z = q / length
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
 
 
 def colmap_cameras(folder: Path) -> dict[str, Camera]:
     """Cameras of the registered images by folded stem, in pixels of COLMAP's picture size."""
-    model = _read(folder)
+    lenses = _lenses(folder)
     cameras: dict[str, Camera] = {}
-    for image in sorted((model.images[i] for i in model.reg_image_ids()), key=lambda image: image.name):
+    for image in sorted(_images(folder), key=lambda image: image.name):
         where = f"{folder}, image {image.name}"
-        camera = model.cameras[image.camera_id]
-        if any(camera.params[i] for i in camera.extra_params_idxs()) or not camera.is_perspective:
-            raise UserError(f"{where}: the {camera.model_name} camera has lens distortion; {UNDISTORT}")
+        lens = lenses.get(image.camera)
+        if lens is None:
+            raise UserError(
+                f"{where}: the model has no camera {image.camera}; run COLMAP again or copy the model again"
+            )
+        focals = FOCALS.get(lens.model)
+        if focals is None or any(lens.params[focals + 2 :]):
+            raise UserError(f"{where}: the {lens.model} camera has lens distortion; {UNDISTORT}")
+        if len(lens.params) < focals + 2:
+            raise UserError(f"{where}: the {lens.model} camera has too few parameters; run COLMAP again")
         stem = picture_stem(image.name)
         if stem.casefold() in cameras:
             raise UserError(f"{where}: another image of the model has that name too; register each view once")
-        K = intrinsics(
-            camera.focal_length_x,
-            camera.focal_length_y,
-            camera.principal_point_x,
-            camera.principal_point_y,
-            (camera.width, camera.height),
-            where,
-        )
-        viewmat = rigid(image.cam_from_world().matrix(), where)
-        cameras[stem.casefold()] = Camera(stem, int(camera.width), int(camera.height), K, viewmat)
+        center = lens.params[focals : focals + 2]
+        K = intrinsics(lens.params[0], lens.params[focals - 1], *center, (lens.width, lens.height), where)
+        pose = np.column_stack([_rotation(image.quaternion, where), image.translation])
+        cameras[stem.casefold()] = Camera(stem, lens.width, lens.height, K, rigid(pose, where))
     if not cameras:
         raise UserError(f"{folder} has no registered image; run COLMAP's mapper again")
     return cameras
@@ -54,8 +183,16 @@ def colmap_cameras(folder: Path) -> dict[str, Camera]:
 
 def colmap_points(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """(xyz float64 [N, 3], rgb uint8 [N, 3]) in the order of the points' numbers."""
-    points = _read(folder).points3D
-    order = sorted(points)
-    xyz = np.array([points[i].xyz for i in order], np.float64).reshape(-1, 3)
-    rgb = np.array([points[i].color for i in order], np.uint8).reshape(-1, 3)
-    return xyz, rgb
+    points: dict[int, tuple] = {}
+    with _file(folder, "points3D") as path:
+        if path.suffix == ".txt":
+            for words in _lines(path):
+                points[int(words[0])] = (*map(float, words[1:4]), *map(int, words[4:7]))
+        else:
+            stream = _Bytes(path.read_bytes())
+            for _ in range(stream.take("Q")[0]):
+                number, *values, _, track = stream.take("Q3d3BdQ")
+                points[number] = tuple(values)
+                stream.skip(8 * track)
+        table = np.array([points[number] for number in sorted(points)], np.float64).reshape(-1, 6)
+        return table[:, :3], np.clip(table[:, 3:], 0, 255).astype(np.uint8)

@@ -186,7 +186,7 @@ def pose_files(scene: Scene) -> list[Path]:
             f"{scene.rgb_home} has no transforms_train.json and no COLMAP model in sparse/0; run structure from motion "
             "(COLMAP) on the scene's pictures and put the result there"
         )
-    return colmap_files(folder, "cameras", "images", "rigs", "frames")
+    return colmap_files(folder, "cameras", "images")
 
 
 def point_files(scene: Scene) -> list[Path]:

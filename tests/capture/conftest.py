@@ -113,9 +113,7 @@ class World:
             "cy": HEIGHT / 2,
             "w": WIDTH,
             "h": HEIGHT,
-            "frames": [
-                {"file_path": f"./{folder}/{n:04d}.JPG", "transform_matrix": pose(n).tolist()} for n in numbers
-            ],
+            "frames": [{"file_path": f"./{folder}/{n:04d}.JPG", "transform_matrix": pose(n).tolist()} for n in numbers],
         }
 
     def transforms(self, folder: str, numbers: list[int], **change) -> None:
@@ -128,7 +126,7 @@ class World:
             path.unlink()
 
     def colmap(self, model: str = "PINHOLE", params: str = f"{FOCAL} {FOCAL} 24 16", names=None, binary=False) -> Path:
-        """The same poses as a COLMAP model in sparse/0, and its points."""
+        """The same poses as a COLMAP model in sparse/0, and its points; COLMAP itself writes the binary form."""
         import pycolmap
 
         folder = self.home / "sparse" / "0"
@@ -154,3 +152,74 @@ class World:
 @pytest.fixture
 def world(tmp_path) -> World:
     return World(tmp_path / "data")
+
+
+@pytest.fixture
+def scenery():
+    return ramp
+
+
+@pytest.fixture
+def dng():
+    """The writer of test RAW files and what it writes into them."""
+    from types import SimpleNamespace
+
+    return SimpleNamespace(
+        write=write_dng,
+        mosaic_of=mosaic_of,
+        black=BLACK,
+        white=WHITE,
+        white_balance=WHITE_BALANCE,
+        xyz_to_camera=XYZ_TO_CAMERA,
+    )
+
+
+class Capture:
+    """Runs the three commands in this process as a user would type them; each returns its exit code."""
+
+    def __init__(self, world: World, out: Path, capsys, monkeypatch):
+        self.world, self.out, self._capsys, self._monkeypatch = world, out, capsys, monkeypatch
+        self.errors = ""
+
+    def run(self, *arguments) -> int:
+        from fujinsplat.cli import main
+
+        self._monkeypatch.setattr("sys.argv", ["fujinsplat", "capture", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as ending:
+            code = ending.code or 0
+        self.errors = self._capsys.readouterr().err
+        return code
+
+    def source(self, *more) -> int:
+        return self.run("source", self.world.root, self.world.scene, "--out", self.out, *more)
+
+    def clean(self, *more) -> int:
+        return self._part("clean", *more)
+
+    def held(self, *more) -> int:
+        return self._part("held", *more)
+
+    def _part(self, part: str, *more) -> int:
+        places = ("--cameras", self.out / "cameras.json", "--out", self.out / part)
+        return self.run(part, self.world.root, self.world.scene, *places, *more)
+
+    def all(self) -> None:
+        assert (self.source(), self.clean(), self.held()) == (0, 0, 0), self.errors
+
+    def written(self) -> list[str]:
+        return sorted(str(p.relative_to(self.out)) for p in self.out.rglob("*")) if self.out.exists() else []
+
+
+@pytest.fixture
+def capture(world, tmp_path, capsys, monkeypatch) -> Capture:
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, "1")  # the commands set these; monkeypatch puts the old ones back
+    return Capture(world, tmp_path / "results" / "capture" / world.scene, capsys, monkeypatch)
+
+
+@pytest.fixture(name="write_ply")
+def _write_ply():
+    return write_ply

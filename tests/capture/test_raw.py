@@ -1,0 +1,104 @@
+"""RAW decoding gives the sensor's own numbers, and the file's colour metadata in the convention the project uses."""
+
+import numpy as np
+import pytest
+import rawpy
+
+from fujinsplat.capture.raw import camera_matrix, read_raw
+from fujinsplat.config import CaptureSettings
+from fujinsplat.errors import UserError
+
+SETTINGS = CaptureSettings()
+
+
+def test_sampled_sites_keep_the_sensor_values_exactly(tmp_path, dng):
+    mosaic = np.random.default_rng(0).integers(dng.black, dng.white + 1, (32, 48))
+    dng.write(tmp_path / "a.dng", mosaic)
+    raw = read_raw(tmp_path / "a.dng", SETTINGS)
+    expected = (mosaic - dng.black) * 65535 / (dng.white - dng.black)
+    assert raw.linear.dtype == np.uint16 and raw.linear.shape == (32, 48, 3)
+    for row, column, channel in ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 2)):
+        decoded = raw.linear[row::2, column::2, channel].astype(float)
+        # LibRaw does not interpolate a sampled site; the border of the picture is filled by another routine
+        assert np.abs(decoded - expected[row::2, column::2])[3:-3, 3:-3].max() <= 1.0
+
+
+@pytest.mark.parametrize("peak", [0.3, 0.8, 1.0])
+def test_scale_is_the_sensors_and_not_the_pictures_own(tmp_path, dng, peak):
+    level = round(dng.black + 0.25 * (dng.white - dng.black))
+    mosaic = np.full((32, 48), level)
+    mosaic[10:14, 10:14] = round(dng.black + peak * (dng.white - dng.black))
+    dng.write(tmp_path / "a.dng", mosaic)
+    flat = read_raw(tmp_path / "a.dng", SETTINGS).linear[22:, 22:] / 65535
+    assert np.abs(flat - (level - dng.black) / (dng.white - dng.black)).max() < 1e-4
+
+
+def test_black_and_white_levels_map_to_zero_and_one(tmp_path, dng):
+    for level, expected in ((dng.black, 0), (dng.white, 65535), (0, 0)):
+        dng.write(tmp_path / "a.dng", np.full((32, 48), level))
+        assert (read_raw(tmp_path / "a.dng", SETTINGS).linear == expected).all()
+
+
+def test_white_balance_is_read_and_not_applied(tmp_path, dng):
+    dng.write(tmp_path / "a.dng", np.full((32, 48), 4000))
+    raw = read_raw(tmp_path / "a.dng", SETTINGS)
+    assert raw.white_balance == pytest.approx(dng.white_balance, rel=1e-5)
+    assert np.ptp(raw.linear) == 0
+
+
+def test_camera_matrix_develops_as_libraw_does(tmp_path, dng):
+    colour = np.array([0.10, 0.25, 0.13])
+    mosaic = dng.mosaic_of(np.broadcast_to(colour, (32, 48, 3)))
+    dng.write(tmp_path / "a.dng", mosaic)
+    raw = read_raw(tmp_path / "a.dng", SETTINGS)
+    matrix = np.array(raw.camera_matrix)
+    assert matrix.sum(1) == pytest.approx([1, 1, 1])
+    ours = matrix @ (raw.linear[16, 24] / 65535 * raw.white_balance)
+    with rawpy.imread(str(tmp_path / "a.dng")) as file:
+        theirs = file.postprocess(
+            use_camera_wb=True, output_bps=16, gamma=(1, 1), no_auto_bright=True, adjust_maximum_thr=0.0
+        )[16, 24].astype(float)
+    # LibRaw divides all white-balance gains by one number; the colour is what the matrix decides
+    assert ours / ours.sum() == pytest.approx(theirs / theirs.sum(), abs=2e-4)
+
+
+def test_table_and_dng_matrices_mean_the_same(tmp_path, dng):
+    dng.write(tmp_path / "a.dng", np.full((32, 48), 4000))
+    from_dng = np.array(read_raw(tmp_path / "a.dng", SETTINGS).camera_matrix)
+    table = np.vstack([dng.xyz_to_camera, np.zeros(3)])
+    assert np.array(camera_matrix(table, np.zeros((3, 4)))) == pytest.approx(from_dng, abs=1e-5)
+
+
+def test_no_colour_matrix_is_none(tmp_path, dng):
+    dng.write(tmp_path / "a.dng", np.full((32, 48), 4000), matrix=None)
+    assert read_raw(tmp_path / "a.dng", SETTINGS).camera_matrix is None
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.float32])
+def test_decoded_arrays(tmp_path, kind):
+    linear = np.random.default_rng(0).integers(0, 65536, (6, 8, 3)).astype(np.uint16)
+    stored = linear if kind is np.uint16 else (linear / 65535).astype(np.float32)
+    np.savez(tmp_path / "a.npz", linear_rgb=stored)
+    raw = read_raw(tmp_path / "a.npz", SETTINGS)
+    assert (raw.linear == linear).all() and raw.camera_matrix is None
+    assert raw.white_balance == pytest.approx([2428 / 1024, 1, 1700 / 1024])
+
+
+def test_decoded_arrays_with_their_own_white_balance(tmp_path):
+    np.savez(tmp_path / "a.npz", linear_rgb=np.zeros((4, 4, 3), np.uint16), white_balance=np.array([4.0, 2.0, 3.0]))
+    assert read_raw(tmp_path / "a.npz", SETTINGS).white_balance == [2.0, 1.0, 1.5]
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"other": np.zeros((4, 4, 3), np.uint16)},
+        {"linear_rgb": np.zeros((4, 4), np.uint16)},
+        {"linear_rgb": np.full((4, 4, 3), np.nan)},
+        {"linear_rgb": np.zeros((4, 4, 3), np.int32)},
+    ],
+)
+def test_wrong_arrays_are_refused(tmp_path, arrays):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(UserError, match=r"a\.npz.*download it again"):
+        read_raw(tmp_path / "a.npz", SETTINGS)
