@@ -47,13 +47,13 @@ rule evaluate_table:
     input:
         evaluation.table_inputs,
     output:
-        csv="results/{dataset}/tables/{table}.csv",
-        md=report(
-            "results/{dataset}/tables/{table}.md",
+        csv=report(
+            "results/{dataset}/tables/{table}.csv",
             category="Tables",
             labels={"table": "{table}"},
             caption="captions/table.rst",
         ),
+        md="results/{dataset}/tables/{table}.md",
         tex="results/{dataset}/tables/{table}.tex",
     log:
         "results/{dataset}/logs/evaluate/table.{table}.log",

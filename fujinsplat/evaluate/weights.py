@@ -184,7 +184,7 @@ def _download(target: Path) -> str | None:
             with temporary.open("wb") as stream:
                 shutil.copyfileobj(response, stream, 1 << 20)
             if not sha256(temporary).startswith(TORCH_NAME.split("-")[1].split(".")[0]):
-                return "the download was incomplete"
+                raise UserError("the download was incomplete")
     except OSError as error:
         return f"{DOWNLOAD} is out of reach ({getattr(error, 'reason', None) or error})"
     except UserError as error:

@@ -106,10 +106,10 @@ def _measured_cells(outline, metrics, name, metric, paper, same) -> list[Cell]:
 def seven_scenes(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """The challenge comparison: mean PSNR without the excluded scene, with run time and model calls."""
     kept = [scene for scene in outline.scenes if scene != outline.excluded_from_seven]
-    without = f"without {outline.excluded_from_seven}" if len(kept) < len(outline.scenes) else f"{len(kept)} scenes"
+    without = f"without {outline.excluded_from_seven}" if len(kept) < len(outline.scenes) else "all of them"
     same = is_published_dataset(outline.scenes)
-    headers = ["Method", f"PSNR ({without})", "Run time per scene", "MLLM", "Calls per view"]
-    table = Table("seven_scenes", f"Comparison over {len(kept)} scenes ({without})", headers)
+    headers = ["Method", "PSNR ↑", "Run time per scene", "MLLM", "Calls per view"]
+    table = Table("seven_scenes", f"Comparison over {len(kept)} scenes of {outline.dataset}, {without}", headers)
     table.caption = "Challenge entries are as they reported themselves; run times come from different machines."
     if not same:
         headers.insert(1, PAPER)

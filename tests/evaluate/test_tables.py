@@ -1,0 +1,284 @@
+"""The tables: the paper's own numbers, ranks, gaps, repeats, and three formats of the same content."""
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from fujinsplat.config import StageSettings, Variant
+from fujinsplat.errors import UserError
+from fujinsplat.evaluate.published import published, role
+from fujinsplat.evaluate.tables import TABLES, build_table, write_table
+from fujinsplat.evaluate.tables.formats import as_csv, as_latex, as_markdown
+from fujinsplat.evaluate.tables.model import Table
+
+SCENES = published()["scenes"]
+METRICS = ("psnr", "ssim", "lpips")
+
+
+def lines(table: Table) -> dict[tuple[str, str], list]:
+    """`{(title, second cell): rest of the row}`; a blank title is the one above."""
+    found, title = {}, ""
+    for row in table.rows:
+        title = row.cells[0].text() or title
+        found[title, row.cells[1].text()] = row.cells[2:]
+    return found
+
+
+def values(cells) -> list:
+    return [cell.value for cell in cells]
+
+
+# the paper's own numbers
+
+
+def test_the_papers_means_follow_from_its_per_scene_values():
+    """Per-scene values are printed with two decimals, so a mean of them is known to half a unit of the last one."""
+    ours = published()["rows"]["method"]["psnr"]
+    assert sum(ours) / 8 == pytest.approx(18.42, abs=0.005)
+    assert SCENES[0] == published()["excluded_from_seven"]
+    assert sum(ours[1:]) / 7 == pytest.approx(18.2083, abs=0.005)
+    assert round(sum(ours[1:]) / 7, 2) == round(18.2083, 2)
+
+
+@pytest.mark.parametrize("row", [*published()["baselines"], *published()["rows"].values()], ids=lambda row: row["name"])
+def test_every_quoted_mean_follows_from_its_row(row):
+    for metric, unit in (("psnr", 0.01), ("ssim", 0.001), ("lpips", 0.001)):
+        assert len(row[metric]) == 8
+        assert sum(row[metric]) / 8 == pytest.approx(row["mean"][metric], abs=unit / 2 + 1e-9)
+
+
+@pytest.mark.parametrize("study, unit", [("base_fidelity", 0.01), ("rank_one", 0.0001)])
+def test_quoted_study_means_follow_from_their_rows(study, unit):
+    table = published()[study]
+    for key, mean in table["mean"].items():
+        assert sum(table[scene][key] for scene in SCENES) / 8 == pytest.approx(mean, abs=unit / 2 + 1e-9)
+
+
+def test_quoted_tables_agree_with_each_other():
+    for key in ("raw_base", "curves_only", "couplings_only", "no_delta", "method"):
+        for metric in ("psnr", "ssim"):
+            assert published()["ablation"][key][metric] == published()["rows"][key]["mean"][metric]
+    adopted = published()["capacity"][-1]
+    assert [adopted[metric] for metric in METRICS] == [published()["rows"]["method"]["mean"][m] for m in METRICS]
+
+
+# roles
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({}, "method"),
+        ({"delta": False}, "no_delta"),
+        ({"input": "rgb"}, "rgb_input"),
+        ({"K": 9}, "capacity"),
+        ({"labels": "published"}, None),
+        ({"oracle": "expert", "input": "none"}, None),
+        ({"input": "none", "delta": False}, "raw_base"),
+        ({"input": "none", "base": "none", "delta": False}, "rgb_base"),
+    ],
+)
+def test_a_variants_row_follows_from_what_it_does(changes, expected):
+    assert role(Variant(**changes)) == expected
+
+
+# RealX3D: quoted rows stand beside ours and are ranked with them
+
+
+@pytest.fixture
+def realx3d(tmp_path, outline, plant):
+    """The paper's own method row, planted as if it had been measured here."""
+    row = published()["rows"]["method"]
+    for i, scene in enumerate(SCENES):
+        plant(tmp_path, scene, "ours", *(row[metric][i] for metric in METRICS), train=18.45)
+    return tmp_path, outline(SCENES, "realx3d", excluded_from_seven="Akikaze")
+
+
+def test_main_table_ranks_as_the_paper_colours_it(realx3d):
+    results, outline = realx3d
+    table = lines(build_table("main", outline, results))
+    ours = [cell.rank for cell in table["FujinSplat", "PSNR ↑"]]
+    assert ours == [1] * 9
+    assert [cell.rank for cell in table["FujinSplat", "LPIPS ↓"]] == [2, 1, None, None, 1, 2, 2, 2, 2]
+    assert [cell.rank for cell in table["FujinSplat", "SSIM ↑"]] == [2, 1, 2, None, 1, 1, 2, 1, 1]
+    assert [cell.rank for cell in table["ConvIR", "PSNR ↑"]] == [2, 3, 2, 2, None, 3, 2, None, 2]
+    assert [cell.rank for cell in table["I2-NeRF", "SSIM ↑"]][7] == 2
+    assert all(cell.rank is None for cell in table["FujinSplat, paper", "PSNR ↑"])
+    assert table["FujinSplat", "PSNR ↑"][-1].value == pytest.approx(18.42, abs=0.005)
+
+
+def test_quoted_rows_are_marked_as_quoted(realx3d):
+    results, outline = realx3d
+    table = build_table("main", outline, results)
+    quoted = [row for row in table.rows if row.note == "quoted"]
+    assert len(quoted) == 3 * 9
+    assert "ConvIR†" in as_markdown(table) and "† quoted from the paper" in as_markdown(table)
+    sources = {row["Method"]: row["source"] for row in csv.DictReader(io.StringIO(as_csv(table))) if row["Method"]}
+    assert sources["ConvIR"] == sources["FujinSplat, paper"] == "quoted"
+    assert sources["FujinSplat"] == "ours"
+
+
+def test_seven_scenes_leave_out_the_excluded_one(realx3d):
+    results, outline = realx3d
+    table = build_table("seven_scenes", outline, results)
+    assert table.rows[-1].cells[0].text() == "FujinSplat"
+    assert table.rows[-1].cells[1].value == pytest.approx(18.2083, abs=0.005)
+    assert {row.cells[0].text(): row.cells[1].value for row in table.rows}["GenSmoke-GS"] == 20.2061
+
+
+def test_run_time_comes_from_the_benchmarks(realx3d):
+    results, outline = realx3d
+    for scene in SCENES:
+        for job, seconds in ((f"isp/{scene}", 60), (f"splat/{scene}.ours", 1200), (f"splat/{scene}.raw_base", 9999)):
+            path = results / "benchmarks" / f"{job}.tsv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"s\th:m:s\tmax_rss\n{seconds}\t0:00:00\t-\n")
+    assert build_table("seven_scenes", outline, results).rows[-1].cells[2].text() == "21.0 min"
+
+
+# another dataset: the paper's numbers in columns of their own
+
+
+def test_elsewhere_published_numbers_are_columns_and_never_ranked(tmp_path, outline, plant):
+    for scene in ("Yama", "Kawa"):
+        plant(tmp_path, scene, "ours", 20.0)
+        plant(tmp_path, scene, "raw_base", 12.0)
+    for name in ("main", "ablation", "ablation_per_scene", "capacity", "seven_scenes"):
+        table = build_table(name, outline(["Yama", "Kawa"]), tmp_path)
+        assert table.published, name
+        for row in table.rows:
+            for i, cell in enumerate(row.cells):
+                if i in table.published:
+                    assert "paper" in table.headers[i] and cell.rank is None
+                elif row.note == "quoted" and table.headers[i] in ("Yama", "Kawa", "Avg.", "PSNR ↑"):
+                    assert cell.value is None, (name, table.headers[i])
+    main = lines(build_table("main", outline(["Yama", "Kawa"]), tmp_path))
+    assert values(main["FujinSplat", "PSNR ↑"]) == pytest.approx([20, 20, 20, 18.42])
+    assert [cell.rank for cell in main["FujinSplat", "PSNR ↑"]] == [1, 1, 1, None]
+    assert values(main["ConvIR", "PSNR ↑"]) == [None, None, None, 15.85]
+
+
+# gaps, repeats, oracles
+
+
+def test_a_missing_score_is_a_gap_and_spoils_no_mean(tmp_path, outline, plant):
+    plant(tmp_path, "Yama", "ours", 20.0, lpips=None)
+    table = lines(build_table("main", outline(["Yama", "Kawa"]), tmp_path))
+    assert values(table["FujinSplat", "PSNR ↑"]) == [pytest.approx(20), None, None, 18.42]
+    assert values(table["FujinSplat", "LPIPS ↓"])[0] is None
+    assert values(table["RAW base only", "PSNR ↑"])[:3] == [None] * 3
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_stands_without_any_result(tmp_path, outline, name):
+    for scenes in (["Yama"], SCENES):
+        write_table(build_table(name, outline(scenes), tmp_path), tmp_path / "tables")
+        assert {path.suffix for path in (tmp_path / "tables").glob(f"{name}.*")} == {".csv", ".md", ".tex"}
+
+
+def test_repeats_show_mean_and_deviation(tmp_path, outline, plant):
+    for scene in ("Yama", "Kawa"):
+        for repeat, psnr in enumerate((19.0, 20.0, 21.0), start=1):
+            plant(tmp_path, scene, "ours" if repeat == 1 else f"ours@{repeat}", psnr)
+    table = build_table("main", outline(["Yama", "Kawa"]), tmp_path)
+    cell = lines(table)["FujinSplat", "PSNR ↑"][-2]
+    assert (cell.value, cell.deviation) == (pytest.approx(20), pytest.approx(1))
+    assert cell.text() == "20.00 ± 1.00"
+    rows = list(csv.DictReader(io.StringIO(as_csv(table))))
+    assert float(rows[0]["Avg. deviation"]) == pytest.approx(1, abs=1e-5)
+
+
+def test_oracles_are_shown_and_never_ranked(tmp_path, outline, plant):
+    plant(tmp_path, "Yama", "oracle", 40.0)
+    plant(tmp_path, "Yama", "ours", 20.0)
+    plant(tmp_path, "Yama", "raw_base", 10.0)
+    for name in ("main", "ablation"):
+        table = build_table(name, outline(["Yama"]), tmp_path)
+        best = [row for row in table.rows if row.note == "oracle"]
+        assert best and all(cell.rank is None for row in best for cell in row.cells)
+        assert any(cell.rank == 1 and cell.value == pytest.approx(20) for row in table.rows for cell in row.cells)
+
+
+def test_ablation_shows_parts_and_train_psnr(tmp_path, outline, plant):
+    plant(tmp_path, "Yama", "ours", 20.0, train=21.5)
+    table = build_table("ablation", outline(["Yama"]), tmp_path)
+    row = next(row for row in table.rows if row.cells[0].text() == "FujinSplat")
+    assert [cell.text() for cell in row.cells[1:5]] == ["✓"] * 4
+    assert [cell.text() for cell in row.cells[5:7]] == ["21.50", "20.00"]
+    assert [row.cells[0].text() for row in table.rows][:3] == ["RAW base only", "rgb_input", "curves_only"]
+
+
+def test_capacity_has_a_row_for_every_size_tried_or_published(tmp_path, outline, plant):
+    plant(tmp_path, "Yama", "k5", 18.0)
+    table = build_table("capacity", outline(["Yama"]), tmp_path)
+    sizes = {(row.cells[1].text(), row.cells[2].text()): row.cells[3].value for row in table.rows}
+    assert sizes["5", "16"] == pytest.approx(18) and sizes["7", "32"] is None
+    assert len(sizes) == len(table.rows) == 7
+
+
+def test_settings_table_shows_what_is_used_beside_what_the_paper_used(tmp_path, outline):
+    used = StageSettings(splat={"iterations": 3600}, controller={"steps": 77})
+    table = build_table("settings", outline(["Yama"], settings=used), tmp_path)
+    rows = {row.cells[0].text(): row for row in table.rows}
+    assert (rows["Controller"].cells[3].text(), rows["Controller"].cells[6].text()) == ("77", "1500")
+    assert (rows["3DGS"].cells[3].text(), rows["3DGS"].cells[6].text()) == ("3600", "18000")
+    assert rows["Δ-ISP"].cells[3].text() == "2600–3200"
+
+
+def test_a_damaged_score_file_is_named(tmp_path, outline):
+    path = tmp_path / "metrics" / "Yama" / "ours.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text("split,view,psnr\nheld,0001,fine\n")
+    with pytest.raises(UserError, match=r"ours.csv is not a score file"):
+        build_table("main", outline(["Yama"]), tmp_path)
+    with pytest.raises(UserError, match=r"no table 'ablaton'; did you mean 'ablation'"):
+        build_table("ablaton", outline(["Yama"]), tmp_path)
+
+
+# formats
+
+
+def test_formats_hold_the_same_numbers(realx3d):
+    results, outline = realx3d
+    table = build_table("main", outline, results)
+    cells = [cell for row in table.rows for cell in row.cells if isinstance(cell.value, float)]
+    for text in (as_markdown(table), as_latex(table)):
+        numbers = [float(n) for n in re.findall(r"(?<=[ {}*|])\d+\.\d+", text)]
+        assert numbers == pytest.approx([round(cell.value, cell.digits) for cell in cells])
+    assert len([v for row in csv.reader(io.StringIO(as_csv(table))) for v in row if re.fullmatch(r"[\d.]+", v)]) == len(
+        cells
+    )
+
+
+@pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="no pdflatex here: apt-get install texlive-latex-recommended"
+)
+def test_latex_compiles(tmp_path, outline, plant, realx3d):
+    for scene in ("Yama_1", "Kawa & Sons"):
+        plant(tmp_path, scene, "ours", 20.0)
+        plant(tmp_path, scene, "ours@2", 21.0)
+    folder = tmp_path / "tex"
+    body = []
+    builds = {"other_one": outline(["Yama_1", "Kawa & Sons"], "other_one"), "realx3d": realx3d[1]}
+    for where, build in builds.items():
+        for name in TABLES:
+            write_table(build_table(name, build, tmp_path), folder / where)
+            body.append(rf"\input{{{where}/{name}}}")
+    head = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs}\usepackage[table]{xcolor}"
+    head += r"\usepackage{graphicx}\usepackage{amssymb}\extrafloats{50}\begin{document}"
+    (folder / "all.tex").write_text(head + "\n" + "\n".join(body) + "\n\\end{document}\n")
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (folder / "all.pdf").stat().st_size > 20_000
