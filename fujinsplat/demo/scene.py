@@ -1,0 +1,114 @@
+"""One scene folder in RealX3D's layout: smoky source views, clean twins, clean held views, poses, points."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fujinsplat.color import luminance
+from fujinsplat.config import DemoSettings
+from fujinsplat.demo import camera as maker
+from fujinsplat.demo import cloud, poses, sensor
+from fujinsplat.demo.parallel import each
+from fujinsplat.demo.render import PAD, Camera, World, focus, look
+from fujinsplat.demo.rooms import living_room
+from fujinsplat.demo.smoke import Air, Drift, through
+from fujinsplat.demo.weather import Weather, contrasts, measure, stream, weather
+from fujinsplat.files import atomic_folder, write_json
+
+COARSE = 0.25  # samples per pixel side of the look that exposure and smoke are set by
+
+
+@dataclass(frozen=True)
+class Session:
+    """Everything one capture session fixes before the first picture: poses, exposure, the air at each source view."""
+
+    world: World
+    source: list[Camera]
+    held: list[Camera]
+    gain: float
+    airs: list[Air]
+
+
+def _settle(air: Air, camera: Camera, clean: np.ndarray, depth: np.ndarray, target: float) -> Air:
+    """The air scaled so that the fitted contrast of this view is `target`: the root is bracketed, then halved."""
+
+    def contrast(log_density: float) -> float:
+        hazy = through(air.scaled(np.exp(log_density)), camera, clean, depth, COARSE, 0)
+        return measure(hazy, clean)[0]
+
+    low, high = -6.0, 3.0
+    for _ in range(18):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if contrast(middle) > target else (low, middle)
+    return air.scaled(np.exp(0.5 * (low + high)))
+
+
+def prepare(name: str, settings: DemoSettings, threads: int) -> Session:
+    """Build the room, place the cameras, expose, and fill the air."""
+    seed = settings.seed
+    world, target = living_room(stream(seed, name, "room"))
+    rng = stream(seed, name, "poses")
+    size = (settings.width, settings.height)
+    source = poses.sweep(target, settings.source_views, *size, rng)
+    held = poses.between(target, settings.held_views, *size, rng)
+    row: Weather = weather(name, seed)
+
+    coarse = each(lambda c: look(world, c, COARSE, 0), source, threads, f"{name}: exposure")
+    clean = [sensor.camera_rgb(radiance) for radiance, _ in coarse]
+    gain = row.exposure / float(np.median([np.median(luminance(c)) for c in clean]))
+    level = np.array([row.airlight[0], 1.0, row.airlight[1]])
+    colour = level / level.mean() * row.ratio * row.exposure
+
+    rng = stream(seed, name, "smoke")
+    drift = Drift(world, rng, front=1.0, back=0.1)
+    targets = contrasts(row, len(source), rng)
+    times = np.linspace(0, 1, len(source))
+    airs = each(
+        lambda k: _settle(drift.at(times[k], colour), source[k], clean[k] * np.float32(gain), coarse[k][1], targets[k]),
+        range(len(source)), threads, f"{name}: smoke",
+    )  # fmt: skip
+    return Session(world, source, held, gain, airs)
+
+
+def _capture(folder: Path, stem: str, camera_linear: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Expose, write STEM.dng and STEM.JPG, give the camera's picture."""
+    mosaic = sensor.expose(camera_linear, rng)
+    picture = maker.develop(mosaic)
+    sensor.write_dng(folder / f"{stem}.dng", mosaic)
+    maker.write_jpeg(folder / f"{stem}.JPG", picture)
+    return picture
+
+
+def write_scene(root: Path, name: str, settings: DemoSettings, threads: int = 1) -> None:
+    """Write `root/name`, whole or not at all. Its content depends on the name and the seed alone."""
+    session = prepare(name, settings, threads)
+    sources, helds = len(session.source), len(session.held)
+    stems = [f"{k + 1:04d}" for k in range(sources + helds)]
+
+    with atomic_folder(root / name) as folder:
+        for part in ("train", "val", "test"):
+            (folder / part).mkdir()
+
+        def shoot(k: int):
+            view = (session.source + session.held)[k]
+            radiance, depth = look(session.world, view)
+            clean = sensor.camera_rgb(radiance) * np.float32(session.gain)
+            part = "val" if k < sources else "test"
+            _capture(folder / part, stems[k], focus(clean), stream(settings.seed, name, f"{part} {stems[k]}"))
+            if k >= sources:
+                return None
+            hazy = through(session.airs[k], view, clean, depth, 2, PAD)
+            picture = _capture(folder / "train", stems[k], focus(hazy), stream(settings.seed, name, f"train {stems[k]}"))
+            return picture, depth[PAD:-PAD:2, PAD:-PAD:2]
+
+        shots = each(shoot, range(sources + helds), threads, f"{name}: pictures")[:sources]
+        pictures, depths = zip(*shots, strict=True)
+        rng = stream(settings.seed, name, "points")
+        points = cloud.find(session.world, session.source, list(pictures), list(depths), settings.points, rng)
+        cloud.write_ply(folder / "point3d.ply", points)
+        names = [f"{part}/{s}.JPG" for part, s in zip(["train"] * sources + ["test"] * helds, stems, strict=True)]
+        cloud.write_colmap(folder / "sparse" / "0", points, session.source + session.held, names)
+        write_json(folder / "transforms_train.json", poses.transforms(session.source, stems[:sources], "train"))
+        write_json(folder / "transforms_val.json", poses.transforms(session.source, stems[:sources], "val"))
+        write_json(folder / "transforms_test.json", poses.transforms(session.held, stems[sources:], "test"))
