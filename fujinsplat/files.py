@@ -85,3 +85,24 @@ def read_json(path: Path | str) -> Any:
 def sha256(path: Path | str) -> str:
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_tensors(path: Path | str, tensors: dict[str, Any], metadata: dict[str, str]) -> None:
+    """A safetensors file of torch tensors or numpy arrays whose bytes follow from its content alone.
+
+    The library writes metadata in a random order; the header is put in sorted order before the file appears.
+    """
+    numpy = all(type(tensor).__module__ == "numpy" for tensor in tensors.values())
+    if numpy:
+        from safetensors.numpy import save_file
+    else:
+        from safetensors.torch import save_file
+    with atomic_file(path) as temporary:
+        save_file(tensors, temporary, metadata)
+        with temporary.open("r+b") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            header = json.loads(stream.read(size))
+            header["__metadata__"] = dict(sorted(header.get("__metadata__", {}).items()))
+            text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+            stream.seek(8)
+            stream.write(text.ljust(size))

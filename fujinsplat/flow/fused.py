@@ -1,8 +1,8 @@
 """The flow on the CPU: tables of straight pieces made by torch, pixels walked by the kernels, gradients through both.
 
-The 573 coefficients meet the pixels only through tables: one (intercept, slope) per piece of each curve and conditioner.
-Torch makes the tables, in float64 whatever the pixels are (they are small, and their rounding would reach every
-pixel), so that its autograd carries gradients from tables to coefficients; the kernels do the rest.
+The 573 coefficients meet the pixels only through tables: one (intercept, slope) per piece of each curve and
+conditioner. Torch makes the tables, in float64 whatever the pixels are (they are small, and their rounding would reach
+every pixel), so that its autograd carries gradients from tables to coefficients; the kernels do the rest.
 """
 
 import torch

@@ -7,8 +7,8 @@ Between stages the roles of the channels rotate: x is the channel that is read, 
 after a stage (x, y, z) become (y, z, x). `tables.py` lays the rows out in the same order.
 
 All arrays are flat. `curves` holds, per picture, block and channel, the intercepts of its pieces and then their slopes;
-`couplings` the same per conditioner; `nodes` the left ends of the pieces (inverse only). `wide` and `wide_knots` are tuples as
-long as such a table is in registers: their length is part of their type, so every loop over it is unrolled.
+`couplings` the same per conditioner; `nodes` the left ends of the pieces (inverse only). `wide` and `wide_knots` are
+tuples as long as such a table is in registers: their length is part of their type, so every loop over it is unrolled.
 """
 
 import numpy as np

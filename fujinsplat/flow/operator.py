@@ -16,7 +16,21 @@ def apply(rgb: torch.Tensor, action: torch.Tensor, K: int = COUPLINGS, M: int = 
 
 
 def invert(rgb: torch.Tensor, action: torch.Tensor, K: int = COUPLINGS, M: int = SEGMENTS) -> torch.Tensor:
-    """The closed-form inverse: `invert(apply(x, p), p) = x`, inside and outside [0, 1]; shapes as `apply`."""
+    """The closed-form inverse: `invert(apply(x, p), p) = x`, inside and outside [0, 1]; shapes as `apply`.
+
+    How exact floating point lets it be depends on how flat the curves are together, because what eight stacked curves
+    squeeze below one rounding step is gone. Largest error of `invert(apply(x))` over 200 actions of independent normal
+    coefficients with the given deviation, 2,000 colours each in [-1, 2]^3 (K = 7, M = 16):
+
+        deviation        0.05      0.1      0.2      0.3      0.5
+        float64         5e-15    1e-13    4e-10    2e-06       1
+        float32         3e-06    9e-05     0.1     lost     lost
+
+    so beyond a deviation of about 0.2 (float64) or 0.1 (float32) in all blocks at once the inverse is limited by
+    floating point; `apply(invert(y))` stays below 2e-8 in float64 at any size. Actions whose strong coefficients sit
+    in one curve block, as compiled labels do, invert to 1e-10 at any size in float64; in float32 to 1e-5, 2e-3 and
+    0.02 at deviations 0.3, 1 and 3.
+    """
     return _run("invert", rgb, action, K, M)
 
 

@@ -2,9 +2,9 @@
 
 The flow is 45 table look-ups per pixel in tables of 8 to 32 entries. A compiler turns such a loop into slow memory
 gathers; but a table this small fits into one or two registers, and a register permutation then looks up all lanes at
-once. LLVM emits that instruction (vpermps and its kin) when it meets a vector assembled from variable elements of another, which
-is what `lookup` writes down. Everything here is plain LLVM IR, so it is correct on any CPU and fast where the
-instructions exist.
+once. LLVM emits that instruction (vpermps and its kin) when it meets a vector assembled from variable elements of
+another, which is what `lookup` writes down. Everything here is plain LLVM IR, so it is correct on any CPU and fast
+where the instructions exist.
 
     v = load(array, i)          LANES consecutive numbers of a contiguous 1-D array; `store` puts them back
     r, g, b = load_rgb(...)     LANES interleaved pixels as three vectors; `store_rgb` puts them back

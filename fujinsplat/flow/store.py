@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from fujinsplat.errors import UserError
-from fujinsplat.files import atomic_file
+from fujinsplat.files import write_tensors
 from fujinsplat.flow.layout import COUPLINGS, SEGMENTS, size
 
 FORMAT = "fujinsplat actions 1"
@@ -47,8 +47,6 @@ class Actions:
 
 def save(path: Path | str, actions: Actions) -> None:
     """Write `actions`, whole or not at all."""
-    from safetensors.torch import save_file
-
     tensors = {"action": actions.action.detach().cpu().float(), **actions.extra}
     metadata = {
         "format": FORMAT,
@@ -57,8 +55,7 @@ def save(path: Path | str, actions: Actions) -> None:
         "stems": json.dumps(actions.stems),
         "note": json.dumps(actions.note, sort_keys=True),
     }
-    with atomic_file(path) as temporary:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+    write_tensors(path, {name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
 
 
 def load(path: Path | str) -> Actions:
