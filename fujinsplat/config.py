@@ -1,7 +1,7 @@
 """Every setting, once: its meaning, its value in the paper, and the section it comes from.
 
-`config.yaml` holds only what differs from here. A dataset block may carry its own `settings` overlay (the demo's smaller
-numbers are one). The JSON schema of `config.yaml` is generated from these models; see `fujinsplat config schema`.
+`config.yaml` holds only what differs from here. A dataset block may carry its own `settings` overlay (the demo has its
+smaller numbers there). The JSON schema of `config.yaml` is generated from these models; see `fujinsplat config schema`.
 """
 
 from typing import Annotated, Any, Literal
@@ -40,6 +40,9 @@ class CaptureSettings(Settings):
     """RAW decoding and geometry."""
 
     demosaic: Literal["AHD", "DHT", "VNG", "PPG", "LINEAR"] = setting("AHD", "LibRaw demosaicing [Sec. 4]")
+    white_balance: tuple[Positive, Positive, Positive] = setting(
+        (2428 / 1024, 1.0, 1700 / 1024), "of decoded arrays that carry none (G = 1): RealX3D's camera"
+    )
 
 
 class IspSettings(Settings):
@@ -65,6 +68,14 @@ class IspSettings(Settings):
     weight_lattice: Weight = setting(1e-6, "first-order sampled lattice energy [supp. B]")
     weight_smooth: Weight = setting(1e-7, "second-order lattice, curve curvature, front L2 [supp. B]")
     clip: Positive = setting(5.0, "gradient-norm clip [supp. B]")
+    jacobian_pixels: Count = setting(64, "pixels of an update at which the Jacobian is taken")
+    jacobian_step: Positive = setting(1e-3, "finite-difference step of the Jacobian, camera-linear RAW")
+    initial: Literal["fitted", "metadata"] = setting(
+        "fitted", "initial state: metadata and tone regression; `fitted` adds a least-squares matrix and G9"
+    )
+    initial_pixels: Count = setting(200_000, "pixels of all source views that the initial state is fitted to")
+    initial_matrix: Positive = setting(1e-5, "pull of the initial matrix to the metadata's, per pixel")
+    initial_smooth: Positive = setting(1e-4, "weight of the first differences of the initial G9, per pixel")
     seed: Steps = setting(82751, "[supp. B]")
 
 
@@ -93,6 +104,7 @@ class SynthesisSettings(Settings):
         "veil", "labels from measured (pivot, contrast), or from the fitted expert actions [Sec. 3.3, supp. F]"
     )
     light: Fraction = setting(0.2, "share of draws with light smoke (t near 1); 0 is the published setting")
+    draws_per_capture: Count = setting(1, "observations made of each capture, each with its own draw [supp. F]")
     pixels: Count = setting(4096, "matched pixels stored per observation")
     summary: Count = setting(64, "side of the RAW summary [supp. G]")
     knee: Positive = setting(0.02, "hyperbolic smoothing of the curve's knees, linear light [supp. F]")
@@ -267,10 +279,9 @@ class Config(Settings):
             for name in members:
                 if name not in self.variants:
                     raise ValueError(f"groups.{group}: no variant {name!r}{nearest(name, self.variants)}")
-        if self.build not in {"all", *self.groups, *self.variants}:
-            raise ValueError(
-                f"build: {self.build!r} is no group or variant{nearest(self.build, ['all', *self.groups, *self.variants])}"
-            )
+        buildable = ["all", *self.groups, *self.variants]
+        if self.build not in buildable:
+            raise ValueError(f"build: {self.build!r} is no group or variant{nearest(self.build, buildable)}")
         for scene in self.scenes or []:
             known = self.datasets[self.dataset].scenes
             if scene not in known:

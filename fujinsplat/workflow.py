@@ -117,3 +117,10 @@ class Plan:
             return scene_files(Path(dataset.root), wildcards.scene, parts)
 
         return files
+
+    # isp
+
+    def base_checkpoint(self, wildcards) -> list[str]:
+        """For `input:` of the isp rule: the imported base that replaces calibration, where the settings name one."""
+        checkpoint = self.stage(wildcards.dataset, "isp").checkpoint
+        return [checkpoint.replace("{scene}", wildcards.scene)] if checkpoint else []

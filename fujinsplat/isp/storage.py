@@ -1,5 +1,6 @@
-"""A Base ISP on disk: one safetensors file, its seven parameters, three buffers, and a few words of metadata."""
+"""A Base ISP on disk: a safetensors file of seven parameters, three buffers and a few words; and the authors' files."""
 
+import pickle
 from pathlib import Path
 
 import torch
@@ -52,3 +53,55 @@ def fill(base: BaseISP, tensors: dict[str, torch.Tensor], path: Path | str) -> N
         if not torch.isfinite(tensors[name]).all():
             raise UserError(f"{path}: {name} holds values that are not finite; make the file again")
     base.load_state_dict({name: tensors[name] for name in wanted})
+
+
+# the authors' names of our tensors
+AUTHORS = {
+    "base_exposure": "base_exposure",
+    "base_white_balance": "base_white_balance",
+    "base_row_matrix": "base_matrix",
+    "exposure_delta": "exposure",
+    "white_balance_delta": "white_balance",
+    "matrix_log_residual": "generator",
+    "shaper.log_increment_delta": "shaper",
+    "fine_action": "g9",
+    "residual_action": "r33",
+    "tone.log_increment_delta": "tone",
+}
+
+
+def import_checkpoint(path: Path | str, encoding: str = "srgb") -> BaseISP:
+    """The authors' base checkpoint (a dict with `state_dict`) as ours; nothing but tensors is unpickled.
+
+    Lattices may be stored with their colours last or first; with or without a leading axis of one.
+    """
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; give the path of a base checkpoint") from None
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UserError(
+            f"{path} is not a checkpoint of plain tensors ({reason}); give the authors' base file"
+        ) from None
+    state = content.get("state_dict", content) if isinstance(content, dict) else None
+    if not isinstance(state, dict) or not set(AUTHORS) <= set(state):
+        missing = sorted(set(AUTHORS) - set(state if isinstance(state, dict) else ()))
+        raise UserError(f"{path} lacks {', '.join(missing)}; it is no base checkpoint of the authors'")
+    base = BaseISP(encoding=encoding)
+    shapes = {name: tensor.shape for name, tensor in base.state_dict().items()}
+    tensors = {ours: _shaped(state[theirs], shapes[ours]) for theirs, ours in AUTHORS.items()}
+    fill(base, tensors, path)
+    base.notes = {"origin": f"imported from {Path(path).name}"}
+    return base
+
+
+def _shaped(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """`tensor` in our layout where only axes of one or the place of the colours differ; otherwise as it is."""
+    tensor = tensor.detach().to(torch.float32)
+    if tensor.numel() == shape.numel() and tensor.ndim != len(shape):
+        squeezed = tensor.squeeze()
+        tensor = squeezed if squeezed.ndim == len(shape) else tensor.reshape(shape) if tensor.numel() == 1 else tensor
+    if len(shape) == 4 and tensor.ndim == 4 and tensor.shape[0] == 3 and tensor.shape[-1] != 3:
+        tensor = tensor.permute(1, 2, 3, 0)
+    return tensor.contiguous()

@@ -1,0 +1,110 @@
+"""Calibrating a scene's Base ISP: the initial state, 100 back-only updates, 400 joint ones (supplement B)."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from fujinsplat.config import IspSettings
+from fujinsplat.isp import fused, objective, reference
+from fujinsplat.isp.initial import initial_state
+from fujinsplat.isp.model import BaseISP
+from fujinsplat.isp.samples import Samples, Views, ViewSamples, draw
+from fujinsplat.progress import progress
+
+Pixels = Callable[[reference.Operands, Tensor, str], tuple[Tensor, Tensor, Tensor]]
+
+
+@dataclass
+class Batch:
+    """One update's reading, on the device: pixels first, patches behind them, then the Jacobian's probes."""
+
+    raw: Tensor  # [pixels + patches * side^2 + 4 * jacobian pixels, 3] camera-linear
+    target: Tensor  # [pixels, 3] encoded camera RGB
+    patch_target: Tensor  # [patches, 3] encoded means
+    patch_shape: tuple[int, int, int]
+
+
+@dataclass
+class Course:
+    """How a calibration went: the photometric loss of every update."""
+
+    losses: list[float] = field(default_factory=list)
+
+
+def batch_of(view: ViewSamples, turn: int, settings: IspSettings, device: str) -> Batch:
+    pixels = torch.from_numpy(view.pixels_raw[turn])
+    patches = torch.from_numpy(view.patches_raw)
+    probes = objective.probe(pixels[: settings.jacobian_pixels], settings.jacobian_step)
+    return Batch(
+        torch.cat([pixels, patches.reshape(-1, 3), probes]).to(device),
+        torch.from_numpy(view.pixels_rgb[turn]).to(device).float() / 255,
+        torch.from_numpy(view.patches_rgb).to(device).float().mean(dim=1) / 255,
+        tuple(patches.shape),
+    )
+
+
+def loss_of(base: BaseISP, batch: Batch, initial_front: Tensor, settings: IspSettings, pixels: Pixels):
+    """(whole objective, its photometric part) at one batch."""
+    operands = base.operands()
+    front, lattice, encoded = pixels(operands, batch.raw, base.encoding)
+    count = len(batch.target)
+    seen = count + batch.patch_shape[0] * batch.patch_shape[1]
+    matched = objective.photometric(encoded[:count], batch.target, settings)
+    if batch.patch_shape[0]:
+        means = objective.patch_means(encoded[count:seen].reshape(batch.patch_shape), batch.patch_target)
+        matched = matched + settings.weight_patch * means
+    shape = settings.weight_range * objective.out_of_range(front[:seen])
+    shape = shape + settings.weight_jacobian * objective.jacobian_safety(
+        lattice[seen:], settings.jacobian_step, initial_front
+    )
+    return matched + shape + objective.regularity(base, operands, settings), matched
+
+
+def cosine(update: int, updates: int, final: float) -> float:
+    """Learning-rate multiplier: 1 at the first update, `final` at the last."""
+    return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * update / max(1, updates - 1)))
+
+
+def optimise(base: BaseISP, samples: Samples, settings: IspSettings, pixels: Pixels | None = None) -> Course:
+    """The paper's updates, in place; the final iterate stays. `pixels` chooses the kernel or the reference."""
+    device = base.base_matrix.device
+    pixels = pixels or (fused.stages if device.type == "cpu" else reference.pixels)
+    rates = [settings.lr_front, settings.lr_curves, settings.lr_lattice]
+    groups = [base.front_parameters(), base.curve_parameters(), base.lattice_parameters()]
+    adam = torch.optim.Adam(
+        [{"params": group, "lr": rate} for group, rate in zip(groups, rates, strict=True)],
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        fused=True,
+    )
+    initial_front = base.front_matrix().detach()
+    updates, turns, course = len(samples.order), [0] * len(samples.views), Course()
+    for update, index in enumerate(progress(samples.order, "calibrating", unit="update")):
+        back_only = update < settings.warmup_steps
+        for parameter in base.front_parameters():
+            parameter.requires_grad_(not back_only)
+        for group, rate in zip(adam.param_groups, rates, strict=True):
+            group["lr"] = rate * cosine(update, updates, settings.lr_final)
+        batch = batch_of(samples.views[index], turns[index], settings, device)
+        turns[index] += 1
+        adam.zero_grad(set_to_none=True)
+        loss, matched = loss_of(base, batch, initial_front, settings, pixels)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(base.parameters(), settings.clip)
+        adam.step()
+        course.losses.append(float(matched.detach()))
+    for parameter in base.parameters():
+        parameter.requires_grad_(True)
+    return course
+
+
+def calibrate(views: Views, settings: IspSettings, device: str = "cpu") -> tuple[BaseISP, Course]:
+    """A scene's base from its hazy source views alone."""
+    torch.manual_seed(settings.seed)
+    samples = draw(views, settings)
+    base = initial_state(samples, settings, str(getattr(views, "folder", "the scene"))).to(device)
+    course = optimise(base, samples, settings)
+    return base.cpu(), course
