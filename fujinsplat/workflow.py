@@ -57,7 +57,8 @@ class Plan:
         methods = {str(method) for method in workflow.deployment_settings.deployment_method}
         python = "python" if any("conda" in method.lower() for method in methods) else shlex.quote(sys.executable)
         path = shlex.quote(str(workflow.basedir))
-        return f'fujinsplat() {{ PYTHONPATH={path}"${{PYTHONPATH:+:$PYTHONPATH}}" {python} -m fujinsplat "$@"; }}; '
+        prefix = f'fujinsplat() {{ PYTHONPATH={path}"${{PYTHONPATH:+:$PYTHONPATH}}" {python} -m fujinsplat "$@"; }}; '
+        return prefix.replace("{", "{{").replace("}", "}}")  # Snakemake formats the prefix once more
 
     # settings
 
