@@ -1,1 +1,15 @@
-"""Train or import the scene-agnostic controller."""
+"""The scene-agnostic RAW controller: network, training, files [Sec. 3.3, supp. G]."""
+
+from fujinsplat.lazy import exports
+
+__getattr__ = exports(
+    __name__,
+    {
+        "Controller": "network",
+        "Encoder": "network",
+        "PARAMETERS": "network",
+        "summarise": "network",
+        "load": "store",
+        "save": "store",
+    },
+)

@@ -1,10 +1,52 @@
 """`fujinsplat controller`."""
 
-from fujinsplat.options import stage_app
+from pathlib import Path
+from typing import Annotated
 
-app = stage_app("Train or import the scene-agnostic controller.")
+import typer
+
+from fujinsplat.config import ControllerSettings
+from fujinsplat.configfile import stage_settings
+from fujinsplat.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
+from fujinsplat.runtime import use_threads
+
+app = stage_app("Train the scene-agnostic controller, or import its weights.")
 
 
 @app.callback()
 def _group() -> None:
     pass
+
+
+@app.command()
+def train(
+    shards: Annotated[list[Path], typer.Argument(help="All shards of one recipe's observations.")],
+    out: Annotated[Path, typer.Option(help="The controller, .safetensors.")],
+    losses: Annotated[Path | None, typer.Option(help="Losses of every step, .csv.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Loss curves, .png.")] = None,
+    input: Annotated[str, typer.Option(help="raw, or rgb: what the controller sees.")] = "raw",
+    objective: Annotated[str, typer.Option(help="label, or reconstruction.")] = "label",
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
+) -> None:
+    """Train on synthetic observations: fixed steps, final iterate. A killed run goes on where it stopped."""
+    use_threads(threads)
+    given = stage_settings(ControllerSettings, settings)
+    from fujinsplat.controller.run import train_to_files
+
+    train_to_files(shards, out, losses, figure, input, objective, given, device)
+
+
+@app.command(name="import")
+def import_(
+    weights: Annotated[Path, typer.Argument(help="The authors' weights: a dict of tensors (.pt, .safetensors).")],
+    out: Annotated[Path, typer.Option(help="The controller, .safetensors.")],
+    input: Annotated[str, typer.Option(help="What the weights were trained on: raw or rgb.")] = "raw",
+    k: Annotated[int, typer.Option("--couplings", min=1)] = 7,
+    m: Annotated[int, typer.Option("--knots", min=2)] = 16,
+) -> None:
+    """Read trained weights, tensors only; nothing in the file is ever executed."""
+    from fujinsplat.controller.store import import_weights, save
+
+    save(import_weights(weights, k, m), out, input=input, source="imported")

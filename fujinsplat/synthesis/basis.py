@@ -1,10 +1,10 @@
 """A smooth start for fitted labels: the unknowns as a polynomial of (c, t).
 
-Many coefficient vectors realise one colour map (supp. D), so labels fitted one by one wander between neighbouring draws.
-Here the wandering is taken out once: fit labels on a design of draws, replace them by their polynomial regression, fit
-again from there, and so on. What is left after some rounds is a family that a low-degree polynomial describes, from
-which a few damped steps reach full accuracy. The polynomials of the paper's capacity settings lie in `basis.safetensors`
-(`fujinsplat synthesis basis` makes them); any other K and M starts from the analytic chain of `chain_start`.
+Many coefficient vectors realise one colour map (supp. D), so labels fitted one by one wander between neighbouring
+draws. Here the wandering is taken out once: fit labels on a design of draws, replace them by their polynomial
+regression, fit again from there, and so on. What is left after some rounds is a family that a low-degree polynomial
+describes, from which a few damped steps reach full accuracy. The polynomials of the paper's capacity settings lie in
+`basis.safetensors` (`fujinsplat synthesis basis` makes them); any other K and M starts from `chain_start`.
 """
 
 from functools import cache
@@ -58,7 +58,7 @@ def stored(K: int, M: int) -> np.ndarray | None:
         return None
     with safe_open(str(STORED), framework="np") as stream:
         name = f"K{K}M{M}"
-        return stream.get_tensor(name).astype(np.float64) if name in stream.keys() else None  # noqa: SIM118 (not a dict)
+        return stream.get_tensor(name).astype(np.float64) if name in stream.keys() else None
 
 
 def start(pivot: np.ndarray, contrast: np.ndarray, K: int, M: int) -> np.ndarray:
@@ -74,7 +74,7 @@ def start(pivot: np.ndarray, contrast: np.ndarray, K: int, M: int) -> np.ndarray
 def chain_start(pivot: np.ndarray, contrast: np.ndarray, K: int, M: int, knee: float = 0.005) -> np.ndarray:
     """An analytic start: the first blocks go towards linear light, the others on to the clean picture.
 
-    Between two waypoints the densities of the maps are interpolated geometrically, so each block is an increasing curve.
+    Between two waypoints the densities of the maps are interpolated geometrically, so each block increases.
     """
     towards_linear = min(2, K)
     fine = np.linspace(0, 1, 2049)

@@ -1,10 +1,162 @@
-"""`fujinsplat synthesis`."""
+"""`fujinsplat synthesis`: base, sample, draw, observe, report; and acquire, network, basis."""
 
-from fujinsplat.options import stage_app
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fujinsplat.config import SynthesisSettings
+from fujinsplat.configfile import stage_settings
+from fujinsplat.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
+from fujinsplat.runtime import use_threads
 
 app = stage_app("Make labelled synthetic RAW observations.")
+
+Folder = Annotated[Path, typer.Argument(help="Folder of smoke-free RAW captures with captures.csv.")]
 
 
 @app.callback()
 def _group() -> None:
     pass
+
+
+@app.command()
+def base(
+    folder: Folder,
+    out: Annotated[Path, typer.Option(help="The external base's matrix, .json.")],
+    settings: SettingsOption = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """Fit the captures' one colour matrix."""
+    use_threads(threads)
+    given = stage_settings(SynthesisSettings, settings)
+    from fujinsplat.progress import say
+    from fujinsplat.synthesis.external import fit_matrix, save_matrix
+    from fujinsplat.synthesis.sheet import read_sheet
+
+    matrix, names, misfit = fit_matrix(read_sheet(folder), given.calibration_captures)
+    save_matrix(out, matrix, names, misfit)
+    say(f"matrix from {len(names)} captures, relative misfit {misfit:.2%}")
+
+
+@app.command()
+def sample(
+    folder: Folder,
+    shard: Annotated[str, typer.Option(help="Which shard: 0000, 0001, …")],
+    out: Annotated[Path, typer.Option(help="What is kept of the shard's captures, .safetensors.")],
+    network: Annotated[Path | None, typer.Option(help="Folder of the depth network, for depth: network.")] = None,
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
+) -> None:
+    """Decode one shard of captures and keep what synthesis needs. A killed run goes on where it stopped."""
+    use_threads(threads)
+    given = stage_settings(SynthesisSettings, settings)
+    from fujinsplat.runtime import pick_device
+    from fujinsplat.synthesis import captures, sheet
+
+    members = sheet.shard(sheet.read_sheet(folder), given.shard, shard)
+    captures.sample(members, out, given, network, pick_device(device) if given.depth == "network" else "cpu")
+
+
+@app.command()
+def draw(
+    captures: Annotated[list[Path], typer.Argument(help="All shards of sampled captures.")],
+    base: Annotated[Path, typer.Option(help="The external base's matrix.")],
+    population: Annotated[Path, typer.Option(help="The correction distribution, population.json.")],
+    out: Annotated[Path, typer.Option(help="Draws and labels, .safetensors.")],
+    actions: Annotated[
+        list[Path] | None, typer.Option(help="Fitted actions, SCENE.safetensors; for draws: actions.")
+    ] = None,
+    recipe: Annotated[
+        str, typer.Option(help="JSON: K, M, curves, couplings, labels, coordinate, draws, without.")
+    ] = "{}",
+    settings: SettingsOption = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """Draw from the correction distribution and compile the labels, for all captures."""
+    use_threads(threads)
+    given = stage_settings(SynthesisSettings, settings)
+    from fujinsplat.synthesis.run import draw_to_file
+
+    draw_to_file(captures, base, population, out, actions or [], recipe, given)
+
+
+@app.command()
+def observe(
+    captures: Annotated[Path, typer.Argument(help="One shard of sampled captures.")],
+    draws: Annotated[Path, typer.Option(help="The recipe's draws.")],
+    out: Annotated[Path, typer.Option(help="The shard's observations, .safetensors.")],
+    threads: ThreadsOption = None,
+) -> None:
+    """Make one shard's observations and check their cycles."""
+    use_threads(threads)
+    from fujinsplat.synthesis.captures import Captures
+    from fujinsplat.synthesis.draws import Draws
+    from fujinsplat.synthesis.observe import write_shard
+
+    write_shard(Draws.load(draws), Captures.load(captures), out)
+
+
+@app.command()
+def report(
+    shards: Annotated[list[Path], typer.Argument(help="All shards of one recipe's observations.")],
+    draws: Annotated[Path, typer.Option(help="The recipe's draws.")],
+    out: Annotated[Path, typer.Option(help="Ranges, cycles and out-of-range fractions, .json.")],
+) -> None:
+    """Say what was drawn, how well the cycles close, and what fell out of range."""
+    from fujinsplat.synthesis.run import report_to_file
+
+    report_to_file(shards, draws, out)
+
+
+@app.command()
+def gallery(
+    folder: Folder,
+    draws: Annotated[Path, typer.Option(help="The recipe's draws.")],
+    population: Annotated[Path, typer.Option(help="The correction distribution.")],
+    out: Annotated[Path, typer.Option(help="The picture, .png.")],
+    source: Annotated[Path | None, typer.Option(help="A scene's smoky views.")] = None,
+    clean: Annotated[Path | None, typer.Option(help="Their clean twins; read-only analysis.")] = None,
+) -> None:
+    """Synthetic observations beside real smoke, as the supplement's figure."""
+    from fujinsplat.synthesis.gallery import draw_gallery
+
+    draw_gallery(folder, draws, population, out, source, clean)
+
+
+@app.command()
+def network(
+    out: Annotated[Path, typer.Option(help="Folder for the network's files.")],
+    settings: SettingsOption = None,
+) -> None:
+    """Fetch the depth network: from a local folder, the hub's cache, or the hub."""
+    given = stage_settings(SynthesisSettings, settings)
+    from fujinsplat.synthesis.depth import fetch_network
+
+    fetch_network(given.depth_model, given.depth_revision, out)
+
+
+@app.command()
+def acquire(
+    folder: Annotated[Path, typer.Argument(help="Where captures and captures.csv go.")],
+    server: Annotated[str | None, typer.Option(help="Where the dataset is served.")] = None,
+    scenes: Annotated[Path | None, typer.Option(help="Text file with one training scene per line.")] = None,
+    plan_only: Annotated[bool, typer.Option("--plan", help="Write the plan and stop.")] = False,
+) -> None:
+    """MIT Multi-Illumination: plan its 1,400 captures and download them; a stopped run goes on where it stopped."""
+    from fujinsplat.synthesis.acquire import acquire as run
+
+    run(folder, server, scenes, plan_only)
+
+
+@app.command(hidden=True)
+def basis(
+    out: Annotated[Path, typer.Option(help="The polynomials of the capacity settings, .safetensors.")],
+    threads: ThreadsOption = None,
+) -> None:
+    """Make the smooth starts of fitted labels again (some minutes per capacity setting)."""
+    use_threads(threads)
+    from fujinsplat.synthesis.basis import make_stored
+
+    make_stored(out)

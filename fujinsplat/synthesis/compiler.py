@@ -1,7 +1,7 @@
 """`compile_label`: one draw (c, t) of the correction distribution to the action that undoes it [supp. F].
 
-A draw is a veil of linear light, `H = t J + (1 - t) c`. Both compilers are deterministic and need neither randomness nor
-a user's files: `published` is the paper's rule, `fitted` the same structure refined until it inverts the veil.
+A draw is a veil of linear light, `H = t J + (1 - t) c`. Both compilers are deterministic and need neither randomness
+nor a user's files: `published` is the paper's rule, `fitted` the same structure refined until it inverts the veil.
 """
 
 from typing import Literal

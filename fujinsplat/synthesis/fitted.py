@@ -1,13 +1,13 @@
 """The fitted label compiler: the published structure, but an inverse of the veil that is right to about 45 dB.
 
-A uniform veil acts on each channel alone, and so does every label here: one curve per block shared by the three channels,
-and constant offsets in the couplings. What differs from the published rule is that all K + 1 curve blocks and all K
-stages take part. The first blocks lead to a coordinate close to linear light, where a constant offset is exactly the
-chromatic part of a veil; the later ones remove the achromatic part and encode again.
+A uniform veil acts on each channel alone, and so does every label here: one curve per block shared by the three
+channels, and constant offsets in the couplings. What differs from the published rule is that all K + 1 curve blocks
+and all K stages take part. The first blocks lead to a coordinate close to linear light, where a constant offset is
+exactly the chromatic part of a veil; the later ones remove the achromatic part and encode again.
 
-A label is the end of a fixed number of damped Gauss-Newton steps on the residual `T_p(veil(e)) - e` over a ramp of clean
-encoded values e, held near a smooth function of (c, t) (`basis.py`). No step is ever chosen by comparing losses, so the
-label inherits the smoothness of its start; at t = 1 the start is zero, the residual is zero, and so is the label.
+A label is the end of a fixed number of damped Gauss-Newton steps on the residual `T_p(veil(e)) - e` over a ramp of
+clean encoded values e, held near a smooth function of (c, t) (`basis.py`). No step is ever chosen by comparing losses,
+so the label inherits the smoothness of its start; at t = 1 start and residual are zero, and so is the label.
 
 Unknowns of one draw, `[(K+1) M + 2 K]`: the shared curves, then per stage the constants of s1 and s2.
 """
@@ -150,9 +150,9 @@ def fidelity(unknowns: np.ndarray, pivot: np.ndarray, contrast: np.ndarray, K: i
 def compile_fitted(
     pivot: np.ndarray, contrast: np.ndarray, K: int, M: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Curves `[B, K+1, 3, M]`, couplings `[B, K, 3, 9]` and the black floor `[B]` (encoded) of draws c `[B, 3]`, t `[B]`.
+    """Curves `[B, K+1, 3, M]`, couplings `[B, K, 3, 9]` and the encoded black floor `[B]` of draws c `[B, 3]`, t `[B]`.
 
-    The floor is what the action makes of pure veil, the darkest value a veiled picture holds; below it the curve is toe.
+    The floor is what the action makes of pure veil, the darkest value a veiled picture holds; below it lies the toe.
     """
     from fujinsplat.synthesis.basis import start
 

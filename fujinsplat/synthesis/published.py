@@ -53,8 +53,8 @@ def channel_weights(K: int) -> np.ndarray:
 
 
 def chromatic_offsets(pivot: np.ndarray, contrast: np.ndarray, M: int, knee: float) -> np.ndarray:
-    """`[B, 3]`: the displacement along the shared curve that reproduces each channel's own curve, averaged over the knots
-    where the shared curve rises."""
+    """`[B, 3]`: the displacement along the shared curve that reproduces each channel's own curve, averaged over the
+    knots where the shared curve rises."""
     knots = np.arange(M + 1) / M
     x, t = knots[None, None, :], contrast[:, None, None]
     shared = target_curve(x, pivot.mean(axis=1)[:, None, None], t, knee)  # [B, 1, M + 1]
@@ -68,7 +68,7 @@ def chromatic_offsets(pivot: np.ndarray, contrast: np.ndarray, M: int, knee: flo
 def compile_published(
     pivot: np.ndarray, contrast: np.ndarray, K: int, M: int, knee: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Curves `[B, K+1, 3, M]`, couplings `[B, K, 3, 9]` and the black floor `[B]` (encoded) of draws c `[B, 3]`, t `[B]`."""
+    """Curves `[B, K+1, 3, M]`, couplings `[B, K, 3, 9]` and the encoded black floor `[B]` of draws (c, t)."""
     batch = len(contrast)
     knots = np.arange(M + 1) / M
     shared = target_curve(knots[None], pivot.mean(axis=1)[:, None], contrast[:, None], knee)

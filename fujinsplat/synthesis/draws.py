@@ -1,0 +1,227 @@
+"""Draws from the correction distribution and their labels, for all captures of a dataset at once [supp. F].
+
+One observation of a capture is fixed by: its gain, a pivot colour, a contrast, and the action compiled from them. Every
+random choice is seeded by the capture's name, so that a draw does not depend on which other captures there are, except
+through two numbers of the whole set: the base's exposure and the depth constant beta.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fujinsplat.actions.population import Pair, Population
+from fujinsplat.color import luminance
+from fujinsplat.config import SynthesisSettings
+from fujinsplat.errors import UserError
+from fujinsplat.files import write_tensors
+from fujinsplat.synthesis.captures import Captures, seed_of
+from fujinsplat.synthesis.compiler import compile_labels
+from fujinsplat.synthesis.external import ExternalBase
+from fujinsplat.synthesis.recipe import Recipe
+
+FORMAT = "fujinsplat draws 1"
+BRIGHTEST_PIVOT = 0.97  # linear: a pivot at or above white would leave nothing to restore
+ARRAYS = ("label", "floor", "ceiling", "gain", "pivot", "contrast", "light", "white_balance")
+
+
+@dataclass
+class Draws:
+    """n draws: label `[n, P]`; floor and ceiling `[n]` of the clean encoded colours; gain `[n]` of the capture's RAW;
+    pivot `[n, 3]` and contrast `[n]` in the base's linear output; light `[n]`; capture: one name per draw; source: the
+    pair (or actions) each was drawn from; base: the external base; recipe; notes: what a person wants to know."""
+
+    label: np.ndarray
+    floor: np.ndarray
+    ceiling: np.ndarray
+    gain: np.ndarray
+    pivot: np.ndarray
+    contrast: np.ndarray
+    light: np.ndarray
+    white_balance: np.ndarray
+    capture: list[str]
+    source: list[str]
+    base: ExternalBase
+    recipe: Recipe
+    notes: dict
+
+    def __len__(self) -> int:
+        return len(self.capture)
+
+    def of(self, name: str) -> list[int]:
+        """The draws of one capture."""
+        return [index for index, capture in enumerate(self.capture) if capture == name]
+
+    def save(self, path: Path | str) -> None:
+        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
+        arrays |= {"matrix": np.asarray(self.base.matrix), "exposure": np.array([self.base.exposure])}
+        texts = {"capture": self.capture, "source": self.source, "recipe": asdict(self.recipe), "notes": self.notes}
+        write_tensors(path, arrays, {"format": FORMAT, **{k: json.dumps(v, sort_keys=True) for k, v in texts.items()}})
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Draws":
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(str(path), "np") as stream:
+                texts = stream.metadata() or {}
+                if texts.get("format") != FORMAT:
+                    raise UserError(f"{path} holds no draws; build it with `fujinsplat synthesis draw`")
+                arrays = {name: stream.get_tensor(name) for name in (*ARRAYS, "matrix", "exposure")}
+        except FileNotFoundError:
+            raise UserError(f"{path} does not exist; build it with `fujinsplat synthesis draw`") from None
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"{path} is not readable ({error}); build it again") from None
+        base = ExternalBase(arrays.pop("matrix"), float(arrays.pop("exposure")[0]))
+        capture, source, recipe, notes = (json.loads(texts[k]) for k in ("capture", "source", "recipe", "notes"))
+        return cls(**arrays, capture=capture, source=source, base=base, recipe=Recipe(**recipe), notes=notes)
+
+
+def make_draws(
+    captures: Captures,
+    population: Population,
+    matrix: np.ndarray,
+    recipe: Recipe,
+    settings: SynthesisSettings,
+    experts: dict[str, np.ndarray] | None = None,
+) -> Draws:
+    """Draw and compile for every capture. `experts`: fitted actions `[V, P]` by scene, for `draws: actions`."""
+    population = leave_out(population, recipe.without)
+    pairs = [pair for pair in population.pairs if getattr(pair, recipe.coordinate)]
+    if len(pairs) < 2:
+        raise UserError(
+            f"the population holds {len(pairs)} pair{'s' * (len(pairs) != 1)} in the {recipe.coordinate} coordinate; "
+            "a distribution needs at least two: fit more pairs or set actions.population to a larger file"
+        )
+    summary = population.summary(recipe.coordinate)
+    gain, base, medians = brightness(captures, population, matrix, recipe.coordinate, settings.max_gain)
+    beta = -np.log(summary.t_median) / np.median(captures.depth_range)
+
+    rows = [(index, turn) for index in range(len(captures)) for turn in range(settings.draws_per_capture)]
+    pivots, contrasts, lights, sources, chosen_experts = [], [], [], [], []
+    for index, turn in rows:
+        random = seed_of(f"{captures.names[index]}/{turn}", settings.seed, "draw")
+        pair = pairs[random.integers(len(pairs))]
+        light = bool(random.random() < settings.light)
+        t = float(np.exp(-beta * captures.depth_range[index]))
+        t = lightened(t, random.random()) if light else t
+        pivots.append(
+            np.minimum(direction(pair, recipe.coordinate) * summary.pivot_ratio * medians[index], BRIGHTEST_PIVOT)
+        )
+        contrasts.append(t)
+        lights.append(light)
+        sources.append(f"{pair.scene}/{pair.view}")
+        chosen_experts.append(random)
+    pivot, contrast = np.array(pivots), np.array(contrasts)
+    if recipe.draws == "actions":
+        from fujinsplat.synthesis.mixtures import draw_actions
+
+        label, sources = draw_actions(experts or {}, recipe, chosen_experts, lights)
+        floor, ceiling = np.zeros(len(rows)), np.ones(len(rows))
+    else:
+        label, floor, ceiling = compiled(pivot, contrast, recipe, settings.knee)
+    take = np.array([index for index, _ in rows])
+    notes = {
+        "beta": float(beta),
+        "contrast_median": float(np.median(contrast)),
+        "contrast_range": [float(contrast.min()), float(contrast.max())],
+        "exposure": base.exposure,
+        "gain_at_limit": float(np.mean(gain >= settings.max_gain)),
+        "level_ratio": summary.pivot_ratio,
+        "light_share": float(np.mean(lights)),
+        "pairs": len(pairs),
+    }
+    return Draws(
+        label=label.astype(np.float32),
+        floor=floor,
+        ceiling=ceiling,
+        gain=gain[take],
+        pivot=pivot,
+        contrast=contrast,
+        light=np.array(lights, np.uint8),
+        white_balance=captures.white_balance[take],
+        capture=[captures.names[index] for index in take],
+        source=sources,
+        base=base,
+        recipe=recipe,
+        notes=notes,
+    )
+
+
+def leave_out(population: Population, scene: str | None) -> Population:
+    """The population without one scene's pairs."""
+    if scene is None:
+        return population
+    rest = [pair for pair in population.pairs if pair.scene != scene]
+    if not rest:
+        raise UserError(f"without {scene} the population is empty; draws from actions need pairs of another scene")
+    return Population.of(rest, [])
+
+
+def brightness(
+    captures: Captures, population: Population, matrix: np.ndarray, coordinate: str, max_gain: float
+) -> tuple[np.ndarray, ExternalBase, np.ndarray]:
+    """Gains `[n]` of the captures, the base with its exposure, and the median luminance `[n]` of the clean outputs.
+
+    `base`: RAW to the population's RAW median, then one exposure to its median in the base output. `raw`, published:
+    each capture's linear output to the population's RAW median, exposure 1.
+    """
+    plain = ExternalBase(matrix)
+    developed = np.array(
+        [
+            np.median(luminance(plain.linear(pixels / 65535, balance)))
+            for pixels, balance in zip(captures.pixels, captures.white_balance, strict=True)
+        ]
+    )
+    for name, median in zip(captures.names, developed, strict=True):
+        if not median > 0:
+            raise UserError(f"capture {name} develops to a black picture; remove it from the sheet")
+    target = population.summary("raw").clean_median
+    if coordinate == "raw":
+        gain = np.minimum(target / developed, max_gain)
+        return gain, plain, gain * developed
+    gain = np.minimum(target / captures.median, max_gain)
+    exposure = population.summary("base").clean_median / float(np.median(gain * developed))
+    return gain, ExternalBase(matrix, exposure), exposure * gain * developed
+
+
+def direction(pair: Pair, coordinate: str) -> np.ndarray:
+    """A pair's pivot in the base's linear output, normalised to mean 1, `[3]`."""
+    pivot = np.asarray(getattr(pair, coordinate).pivot)
+    if coordinate == "raw":
+        pivot = pivot * np.asarray(pair.white_balance)
+    return pivot / pivot.mean()
+
+
+def lightened(contrast: float, share: float) -> float:
+    """The same smoke thinned out: at most a tenth of its optical depth is left."""
+    return float(contrast ** (0.1 * share))
+
+
+def compiled(
+    pivot: np.ndarray, contrast: np.ndarray, recipe: Recipe, knee: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels `[n, P]` (float32 values), and the floor and ceiling `[n]` between which clean colours are invertible."""
+    from fujinsplat.color import encode
+    from fujinsplat.flow import apply
+    from fujinsplat.synthesis.restrict import only_couplings, only_curves
+
+    K, M = recipe.K, recipe.M
+    labels, floors = compile_labels(pivot, contrast, recipe.labels, K=K, M=M, knee=knee)
+    ceilings = torch.ones_like(floors)
+    if not recipe.curves:
+        labels = only_couplings(labels, K, M)
+        floors = torch.zeros_like(floors)
+    elif not recipe.couplings:
+        labels = only_curves(labels, K, M)
+    labels = labels.float().double()
+    if recipe.curves and recipe.labels == "fitted":
+        # the darkest and the brightest value that a veiled picture holds, as the action develops them
+        veil = (1 - contrast)[:, None] * pivot
+        ends = torch.from_numpy(encode(np.stack([veil, veil + contrast[:, None]], axis=1)))
+        developed = apply(ends, labels, K, M)
+        floors = developed[:, 0].amax(dim=1).clamp_min(0.0)
+        ceilings = developed[:, 1].amin(dim=1).clamp_max(1.0)
+    return labels.numpy(), floors.numpy(), ceilings.numpy()

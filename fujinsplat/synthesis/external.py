@@ -1,0 +1,96 @@
+"""The external captures' own base: exposure, white balance and one colour matrix, then the output encoding [supp. F].
+
+Being analytic, it develops a clean capture into the desired output J and brings the hazed output back to RAW in closed
+form. Two gains are kept apart: a capture's own gain makes its RAW as bright as the source views' RAW, and the base's
+exposure, one number, makes the developed population as bright as the source views' base output.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fujinsplat.color import decode, encode
+from fujinsplat.errors import UserError
+from fujinsplat.files import read_json, write_json
+from fujinsplat.synthesis.sheet import Capture
+
+CLIPPED = 0.98  # of the sensor's range: a clipped pixel says nothing about the matrix
+POOLED = 20_000  # pixels of one capture
+
+
+@dataclass(frozen=True)
+class ExternalBase:
+    """`matrix [3, 3]` (rows: out = in @ matrix) from white-balanced camera RGB to linear sRGB, and one exposure."""
+
+    matrix: np.ndarray
+    exposure: float = 1.0
+
+    def linear(self, raw: np.ndarray, white_balance: np.ndarray) -> np.ndarray:
+        """Camera-linear RAW `[..., 3]` to linear output; no clamp."""
+        return self.exposure * (raw @ (np.asarray(white_balance)[:, None] * self.matrix))
+
+    def develop(self, raw: np.ndarray, white_balance: np.ndarray) -> np.ndarray:
+        """B: camera-linear RAW to encoded output."""
+        return encode(self.linear(raw, white_balance))
+
+    def invert(self, encoded: np.ndarray, white_balance: np.ndarray) -> np.ndarray:
+        """B^-1: encoded output back to camera-linear RAW."""
+        effective = np.asarray(white_balance)[:, None] * self.matrix
+        return decode(encoded) / self.exposure @ np.linalg.inv(effective)
+
+
+def fit_matrix(captures: list[Capture], count: int) -> tuple[np.ndarray, list[str], float]:
+    """One matrix for all captures: least squares from RAW x white balance to LibRaw's own linear sRGB, pooled.
+
+    Returns the matrix `[3, 3]`, the names of the captures used (spread evenly over the sheet) and the relative misfit.
+    """
+    chosen = [captures[i] for i in np.unique(np.linspace(0, len(captures) - 1, min(count, len(captures))).astype(int))]
+    pooled = [_pair(capture) for capture in chosen]
+    balanced, rendered = (np.concatenate(parts) for parts in zip(*pooled, strict=True))
+    matrix, _, rank, _ = np.linalg.lstsq(balanced, rendered, rcond=None)
+    if rank < 3 or abs(np.linalg.det(matrix)) < 1e-3:
+        raise UserError(
+            f"{captures[0].path.parent}: the calibration captures hold too few colours to fit a matrix; "
+            "raise synthesis.calibration_captures or replace the captures"
+        )
+    misfit = np.sqrt(np.mean((balanced @ matrix - rendered) ** 2)) / np.sqrt(np.mean(rendered**2))
+    return matrix, [capture.name for capture in chosen], float(misfit)
+
+
+def _pair(capture: Capture) -> tuple[np.ndarray, np.ndarray]:
+    """White-balanced RAW and LibRaw's linear sRGB of the same pixels, `[n, 3]` each, unclipped ones only."""
+    import rawpy
+
+    from fujinsplat.capture.raw import read_raw
+    from fujinsplat.config import CaptureSettings
+
+    raw = read_raw(capture.path, CaptureSettings())
+    with rawpy.imread(str(capture.path)) as file:
+        rendered = file.postprocess(
+            use_camera_wb=True,
+            output_color=rawpy.ColorSpace.sRGB,
+            output_bps=16,
+            gamma=(1, 1),
+            no_auto_bright=True,
+            adjust_maximum_thr=0.0,
+            user_flip=0,
+        )
+    balanced = raw.linear.reshape(-1, 3) / 65535 * np.asarray(raw.white_balance)
+    rendered = rendered.reshape(-1, 3) / 65535
+    stride = max(1, len(balanced) // POOLED)
+    balanced, rendered, plain = balanced[::stride], rendered[::stride], raw.linear.reshape(-1, 3)[::stride] / 65535
+    usable = (plain.max(axis=1) < CLIPPED) & (rendered.max(axis=1) < CLIPPED) & (rendered.min(axis=1) > 0)
+    return balanced[usable], rendered[usable]
+
+
+def save_matrix(path: Path | str, matrix: np.ndarray, names: list[str], misfit: float) -> None:
+    write_json(path, {"matrix": matrix.tolist(), "captures": names, "misfit": misfit})
+
+
+def load_matrix(path: Path | str) -> np.ndarray:
+    values = read_json(path)
+    matrix = np.asarray(values.get("matrix") if isinstance(values, dict) else None, np.float64)
+    if matrix.shape != (3, 3) or not np.isfinite(matrix).all():
+        raise UserError(f"{path} holds no 3x3 matrix; build it with `fujinsplat synthesis base`")
+    return matrix

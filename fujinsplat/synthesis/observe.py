@@ -1,0 +1,118 @@
+"""Observations: synthetic RAW whose label is exact, because the label itself made it [supp. F].
+
+    clean RAW --gain, B--> J --clamp--> J' --T_p^-1--> H --B^-1--> synthetic RAW
+
+Stored arrays are float32. Three cycles are replayed from what is stored before it is written: T_p(H) = J', B(X) = H and
+T_p(B(X)) = J', each to 100 dB.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fujinsplat.errors import UserError
+from fujinsplat.files import write_tensors
+from fujinsplat.flow import apply, invert
+from fujinsplat.progress import progress
+from fujinsplat.synthesis.captures import Captures, interpolate
+from fujinsplat.synthesis.draws import Draws
+
+FORMAT = "fujinsplat observations 1"
+CYCLE_DB = 100.0
+FORM = ("K", "M", "draws", "curves", "couplings")
+
+
+@dataclass
+class Observation:
+    """raw_summary `[3, S, S]` of the synthetic RAW and rgb_summary of H; raw, base (H) and target (J') `[N, 3]`."""
+
+    raw_summary: np.ndarray
+    rgb_summary: np.ndarray
+    raw: np.ndarray
+    base: np.ndarray
+    target: np.ndarray
+    outside: dict[str, float]
+    cycles: dict[str, float]
+
+
+def hazed(draws: Draws, index: int, raw_u16: np.ndarray) -> tuple[np.ndarray, ...]:
+    """RAW pixels `[..., 3]` of draw `index`'s capture to (clean J, clamped J', H, synthetic RAW), float64."""
+    base, balance, recipe = draws.base, draws.white_balance[index], draws.recipe
+    label = torch.from_numpy(draws.label[index]).double()
+    clean = base.develop(draws.gain[index] * (raw_u16 / 65535), balance)
+    clamped = torch.from_numpy(np.clip(clean, draws.floor[index], draws.ceiling[index]))
+    hazy = invert(clamped, label, recipe.K, recipe.M)
+    if recipe.draws == "actions":
+        # an expert's range need not be [0, 1]: what would lie outside the hazy picture is moved to its edge
+        hazy = hazy.clamp(0, 1)
+        clamped = apply(hazy, label, recipe.K, recipe.M)
+    return clean, clamped.numpy(), hazy.numpy(), base.invert(hazy.numpy(), balance)
+
+
+def observe(draws: Draws, index: int, captures: Captures, row: int) -> Observation:
+    """The observation of draw `index`, from row `row` of the kept captures."""
+    clean, target, hazy, raw = hazed(draws, index, captures.pixels[row])
+    _, _, hazy_taps, raw_taps = hazed(draws, index, captures.taps[row])
+    blend = captures.blend[row]
+    stored = {"raw": raw, "base": hazy, "target": target}
+    stored = {name: value.astype(np.float32) for name, value in stored.items()}
+    outside = {
+        "clean_below_floor": float(np.mean(clean < draws.floor[index])),
+        "clean_above_ceiling": float(np.mean(clean > draws.ceiling[index])),
+        "raw_below_0": float(np.mean(raw < 0)),
+        "raw_above_1": float(np.mean(raw > 1)),
+    }
+    return Observation(
+        raw_summary=interpolate(raw_taps, blend).astype(np.float32),
+        rgb_summary=interpolate(hazy_taps, blend).astype(np.float32),
+        **stored,
+        outside=outside,
+        cycles=cycles(draws, index, **stored),
+    )
+
+
+def cycles(draws: Draws, index: int, raw: np.ndarray, base: np.ndarray, target: np.ndarray) -> dict[str, float]:
+    """PSNR of the three replayed cycles of stored float32 arrays; a failing one stops the stage."""
+    K, M = draws.recipe.K, draws.recipe.M
+    label = torch.from_numpy(draws.label[index]).double()
+    developed = draws.base.develop(raw.astype(np.float64), draws.white_balance[index])
+    replays = {
+        "action": (apply(torch.from_numpy(base.astype(np.float64)), label, K, M).numpy(), target),
+        "base": (developed, base),
+        "end_to_end": (apply(torch.from_numpy(developed), label, K, M).numpy(), target),
+    }
+    result = {}
+    for name, (replayed, wanted) in replays.items():
+        error = np.mean((replayed - wanted) ** 2)
+        result[name] = float(-10 * np.log10(max(error, 1e-30)))
+        if not result[name] >= CYCLE_DB:
+            raise UserError(
+                f"capture {draws.capture[index]}: its {name.replace('_', '-')} cycle closes at {result[name]:.1f} dB, "
+                f"not {CYCLE_DB:.0f}; its draw (t = {draws.contrast[index]:.3f}) is not representable, drop the capture"
+            )
+    return result
+
+
+def write_shard(draws: Draws, captures: Captures, path: Path | str) -> None:
+    """All observations of one shard of captures."""
+    members = [(index, row) for row, name in enumerate(captures.names) for index in draws.of(name)]
+    if not members:
+        raise UserError(f"the draws know none of this shard's captures ({captures.names[0]}, …); draw again")
+    made = [observe(draws, index, captures, row) for index, row in progress(members, "observations")]
+    names = ("raw_summary", "rgb_summary", "raw", "base", "target")
+    arrays = {name: np.stack([getattr(o, name) for o in made]) for name in names}
+    rows = [index for index, _ in members]
+    arrays |= {
+        name: np.ascontiguousarray(getattr(draws, name)[rows]) for name in ("label", "pivot", "contrast", "light")
+    }
+    texts = {
+        "capture": [draws.capture[index] for index in rows],
+        "source": [draws.source[index] for index in rows],
+        "outside": [o.outside for o in made],
+        "cycles": [o.cycles for o in made],
+        "form": {"recipe": draws.recipe.name, **{key: getattr(draws.recipe, key) for key in FORM}},
+    }
+    write_tensors(path, arrays, {"format": FORMAT, **{k: json.dumps(v, sort_keys=True) for k, v in texts.items()}})
