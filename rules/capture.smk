@@ -17,8 +17,8 @@ rule capture_source:
         plan.conda
     threads: 4
     resources:
-        mem_mb=8000,
-        runtime=60,
+        mem_mb=plan.grows(4000),
+        runtime=plan.grows(60),
     params:
         root=plan.root,
         settings=plan.settings("capture"),
@@ -49,8 +49,8 @@ rule capture_clean:
         plan.conda
     threads: 4
     resources:
-        mem_mb=8000,
-        runtime=60,
+        mem_mb=plan.grows(4000),
+        runtime=plan.grows(60),
     params:
         root=plan.root,
         settings=plan.settings("capture"),
@@ -79,8 +79,8 @@ rule capture_held:
         plan.conda
     threads: 2
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=plan.grows(1000),
+        runtime=plan.grows(30),
     params:
         root=plan.root,
     shell:
