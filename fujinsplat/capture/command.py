@@ -7,7 +7,7 @@ import typer
 
 from fujinsplat.options import SettingsOption, ThreadsOption, stage_app
 
-app = stage_app("Decode a scene once: linear RAW views, camera RGB, cameras, points.")
+app = stage_app("Decode a scene once: linear RAW, camera RGB, cameras, points.")
 
 Root = Annotated[Path, typer.Argument(help="The dataset's folder.")]
 SceneName = Annotated[str, typer.Argument(help="The scene's name.")]
