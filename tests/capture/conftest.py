@@ -166,6 +166,7 @@ def dng():
 
     return SimpleNamespace(
         write=write_dng,
+        write_jpg=write_jpg,
         mosaic_of=mosaic_of,
         black=BLACK,
         white=WHITE,
