@@ -74,7 +74,7 @@ def supervision(outline: Outline, metrics: Metrics, results: Path) -> Table:
 
     A stage cannot open what its rule does not name, so declared inputs are the boundary itself.
     """
-    table = Table("supervision", "What each stage reads", ["Stage", *_PARTS.values(), "Rules"])
+    table = Table("supervision", "What each stage reads", ["Stage", *_PARTS.values(), "Rules that read"])
     table.caption = "From the inputs that the rules declared in this run; decoding of the captures is left out."
     oracle_names = {name for name, variant in outline.variants.items() if variant.oracle != "none"}
     seen: dict[str, tuple[set[str], set[str]]] = {}
@@ -84,12 +84,14 @@ def supervision(outline: Outline, metrics: Metrics, results: Path) -> Table:
             row = "Oracle references"
         if row is None:
             continue
-        parts, rules = seen.setdefault(row, (set(), set()))
-        rules.add(record.rule)
+        read = set()
         for path in record.inputs:
             found = re.search(r"capture/[^/]+/(source|clean|held)(/|$)", path)
-            parts |= {found.group(1)} if found else set()
-            parts |= {"distribution"} if path.endswith("population.json") else set()
+            read |= {found.group(1)} if found else set()
+            read |= {"distribution"} if path.endswith("population.json") else set()
+        parts, rules = seen.setdefault(row, (set(), set()))
+        parts |= read
+        rules |= {record.rule} if read else set()
     for row in sorted(seen, key=_ORDER.index):
         parts, rules = seen[row]
         cells = [Cell(row)]
