@@ -50,3 +50,23 @@ def import_(
     from fujinsplat.controller.store import import_weights, save
 
     save(import_weights(weights, k, m), out, input=input, source="imported")
+
+
+@app.command()
+def assess(
+    results: Annotated[
+        Path, typer.Argument(help="A dataset's results folder: capture/, base/, actions/, population.json.")
+    ],
+    controller: Annotated[
+        list[Path], typer.Option(help="A controller; {scene} in its name stands for the scene. May be repeated.")
+    ],
+    scene: Annotated[list[str], typer.Option(help="A scene. May be repeated.")],
+    out: Annotated[Path | None, typer.Option(help="The table, .json.")] = None,
+    labels: Annotated[str, typer.Option(help="Compiler of the oracle labels: fitted or published.")] = "fitted",
+    threads: ThreadsOption = None,
+) -> None:
+    """Compare source views with their clean twins: base, oracle (c, t), controller, expert. Analysis only."""
+    use_threads(threads)
+    from fujinsplat.controller.assess import assess_files
+
+    assess_files(results, controller, scene, out, labels)

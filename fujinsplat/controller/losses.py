@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
-from fujinsplat.color import decode
 from fujinsplat.config import ControllerSettings
 from fujinsplat.flow import apply
 from fujinsplat.flow.layout import curve_size
+from fujinsplat.flow.photometric import Target, photometric
 
 
 def parameter_loss(predicted: Tensor, label: Tensor, K: int, M: int, beta: float) -> Tensor:
@@ -19,14 +19,10 @@ def parameter_loss(predicted: Tensor, label: Tensor, K: int, M: int, beta: float
 
 
 def reconstruction_loss(
-    predicted: Tensor, base: Tensor, target: Tensor, K: int, M: int, s: ControllerSettings
+    predicted: Tensor, base: Tensor, target: Target, K: int, M: int, s: ControllerSettings
 ) -> Tensor:
     """L1 in linear light, encoded L1 and an out-of-range penalty of the corrected pixels; base, target `[B, N, 3]`."""
-    developed = apply(base, predicted, K, M)
-    linear = (decode(developed) - decode(target)).abs().mean()
-    encoded = (developed - target).abs().mean()
-    outside = (developed - developed.clamp(0, 1)).abs().mean()
-    return linear + s.weight_encoded * encoded + s.weight_range * outside
+    return photometric(apply(base, predicted, K, M), target, s.weight_encoded, s.weight_range).mean()
 
 
 def function_loss(predicted: Tensor, label: Tensor, probes: Tensor, K: int, M: int) -> Tensor:

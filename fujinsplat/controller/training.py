@@ -20,6 +20,7 @@ from fujinsplat.controller.store import read_tensors
 from fujinsplat.errors import UserError
 from fujinsplat.files import write_tensors
 from fujinsplat.flow import probe_grid
+from fujinsplat.flow.photometric import Target
 from fujinsplat.progress import progress, say
 
 TERMS = ("parameter", "reconstruction", "function")
@@ -76,7 +77,7 @@ class _Trainer:
         summary = presented(data.summary[rows], presentations).to(self.device)
         base, target, label = (t[rows].to(self.device) for t in (data.base, data.target, data.label))
         predicted = self.controller(summary)
-        reconstruction = losses.reconstruction_loss(predicted, base, target, data.K, data.M, s)
+        reconstruction = losses.reconstruction_loss(predicted, base, Target(target), data.K, data.M, s)
         parameter = function = predicted.new_zeros(())
         if self.objective == "reconstruction":
             total = reconstruction

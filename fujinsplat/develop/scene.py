@@ -15,16 +15,10 @@ from typing import Literal
 import numpy as np
 import torch
 
+from fujinsplat.develop.plan import OPENS
 from fujinsplat.errors import UserError
 
 Kind = Literal["controller", "base", "camera", "expert", "clean"]
-NEEDS = {
-    "controller": ("source", "base", "controller"),
-    "base": ("source", "base"),
-    "camera": ("source",),
-    "expert": ("source", "base", "actions"),
-    "clean": ("clean",),
-}
 SUMMARY_BATCH = 64
 
 
@@ -45,9 +39,9 @@ def develop_scene(
     """Write `out` (see store.py). Give what the kind opens, and nothing else: a variant cannot reach further."""
     given = {"source": source, "clean": clean, "base": base, "controller": controller, "actions": actions}
     for name, path in given.items():
-        if (path is not None) != (name in NEEDS[kind]):
+        if (path is not None) != (name in OPENS[kind]):
             verb = "needs" if path is None else "must not be given"
-            raise UserError(f"developing as {kind!r} {verb} --{name}; it opens {', '.join(NEEDS[kind])}")
+            raise UserError(f"developing as {kind!r} {verb} --{name}; it opens {', '.join(OPENS[kind])}")
     from fujinsplat.capture import SourceViews
     from fujinsplat.develop.store import Developed, action_size
 

@@ -135,3 +135,17 @@ def fit_polynomial(K: int, M: int, draws: int = 700, rounds: int = 14, seed: int
         if report:
             report(turn, fidelity(unknowns, pivot, contrast, K, M))
     return polynomial
+
+
+def make_stored(out: Path) -> None:
+    """Fit and write the polynomials of all capacity settings."""
+    from fujinsplat.files import write_tensors
+    from fujinsplat.progress import say
+
+    made = {}
+    for K, M in SETTINGS:
+        reports: list[np.ndarray] = []
+        made[f"K{K}M{M}"] = fit_polynomial(K, M, report=lambda turn, db, r=reports: r.append(db)).astype(np.float32)
+        last = reports[-1]
+        say(f"K = {K}, M = {M}: {np.median(last):.1f} dB in the middle, {last.min():.1f} dB at worst")
+    write_tensors(out, made, {"format": "fujinsplat label basis 1"})

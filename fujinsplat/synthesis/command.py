@@ -141,13 +141,15 @@ def network(
 def acquire(
     folder: Annotated[Path, typer.Argument(help="Where captures and captures.csv go.")],
     server: Annotated[str | None, typer.Option(help="Where the dataset is served.")] = None,
-    scenes: Annotated[Path | None, typer.Option(help="Text file with one training scene per line.")] = None,
+    scenes: Annotated[str | None, typer.Option(help="Scene names: a text file, scenes.json, or its address.")] = None,
+    pattern: Annotated[str | None, typer.Option(help="A file on the server: {scene}, {direction}, {exposure}.")] = None,
+    captures: Annotated[int, typer.Option(min=1, help="How many.")] = 1400,
     plan_only: Annotated[bool, typer.Option("--plan", help="Write the plan and stop.")] = False,
 ) -> None:
     """MIT Multi-Illumination: plan its 1,400 captures and download them; a stopped run goes on where it stopped."""
     from fujinsplat.synthesis.acquire import acquire as run
 
-    run(folder, server, scenes, plan_only)
+    run(folder, server, scenes, pattern, captures, plan_only)
 
 
 @app.command(hidden=True)

@@ -16,7 +16,7 @@ from fujinsplat.files import read_json, write_json
 from fujinsplat.synthesis.sheet import Capture
 
 CLIPPED = 0.98  # of the sensor's range: a clipped pixel says nothing about the matrix
-POOLED = 20_000  # pixels of one capture
+BLOCK = 8  # side in pixels
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,18 @@ def _pair(capture: Capture) -> tuple[np.ndarray, np.ndarray]:
             adjust_maximum_thr=0.0,
             user_flip=0,
         )
-    balanced = raw.linear.reshape(-1, 3) / 65535 * np.asarray(raw.white_balance)
-    rendered = rendered.reshape(-1, 3) / 65535
-    stride = max(1, len(balanced) // POOLED)
-    balanced, rendered, plain = balanced[::stride], rendered[::stride], raw.linear.reshape(-1, 3)[::stride] / 65535
-    usable = (plain.max(axis=1) < CLIPPED) & (rendered.max(axis=1) < CLIPPED) & (rendered.min(axis=1) > 0)
-    return balanced[usable], rendered[usable]
+    # demosaicing differs with white balance, and noise in the regressors would shrink the matrix: compare block means
+    linear, rendered = _blocks(raw.linear / np.float32(65535)), _blocks(rendered / np.float32(65535))
+    usable = (linear[1] < CLIPPED) & (rendered[1] < CLIPPED) & (rendered[2] > 0)
+    return linear[0][usable] * np.asarray(raw.white_balance), rendered[0][usable]
+
+
+def _blocks(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means `[n, 3]` of square blocks of `picture [H, W, 3]`, and each block's largest and smallest value `[n]`."""
+    rows, columns = (length // BLOCK for length in picture.shape[:2])
+    blocks = picture[: rows * BLOCK, : columns * BLOCK].reshape(rows, BLOCK, columns, BLOCK, 3)
+    mean, high, low = blocks.mean(axis=(1, 3)), blocks.max(axis=(1, 3, 4)), blocks.min(axis=(1, 3, 4))
+    return mean.reshape(-1, 3).astype(np.float64), high.ravel(), low.ravel()
 
 
 def save_matrix(path: Path | str, matrix: np.ndarray, names: list[str], misfit: float) -> None:

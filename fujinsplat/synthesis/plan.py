@@ -1,0 +1,146 @@
+"""What rules/synthesis.smk asks: captures, shards, recipes. Pure Python, read while the workflow is planned."""
+
+import json
+from dataclasses import asdict
+
+from fujinsplat.config import Variant
+from fujinsplat.configfile import nearest
+from fujinsplat.errors import UserError
+from fujinsplat.synthesis.recipe import Recipe
+from fujinsplat.synthesis.sheet import SHEET, read_sheet, shard, shard_names
+from fujinsplat.workflow import RESULTS, Plan
+
+SAMPLED = ("pixels", "summary", "seed", "shard", "depth", "depth_model", "depth_revision", "depth_batch")
+DRAWN = ("light", "draws_per_capture", "knee", "max_gain", "seed")
+
+
+class SynthesisPlan:
+    """`synthesis = SynthesisPlan(plan)` in the rule file; functions take `wildcards`."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+
+    # captures
+
+    def folder(self, wildcards) -> str:
+        """The folder of external captures."""
+        external = self.plan.config.datasets[wildcards.dataset].external
+        if not external:
+            raise UserError(
+                f"datasets.{wildcards.dataset}.external is not set; name a folder of smoke-free RAW captures, "
+                "or use the controller of another dataset"
+            )
+        return external
+
+    def sheet(self, wildcards) -> str:
+        """The folder when the demo makes it, otherwise its sheet: what must exist before shards can be named."""
+        folder = self.folder(wildcards)
+        return folder if self.plan.config.datasets[wildcards.dataset].made_by_demo else f"{folder}/{SHEET}"
+
+    def members(self, wildcards) -> list[str]:
+        """The files of one shard."""
+        if self.plan.config.datasets[wildcards.dataset].made_by_demo:
+            return [self.folder(wildcards)]
+        settings = self.plan.stage(wildcards.dataset, "synthesis")
+        files = [c.path for c in shard(read_sheet(self.folder(wildcards)), settings.shard, wildcards.shard)]
+        depths = [path.with_suffix(".depth.npy") for path in files] if settings.depth == "files" else []
+        return [str(path) for path in files + depths]
+
+    def shards(self, wildcards) -> list[str]:
+        """Names of all shards. A demo that is still to be made says how many captures it will have."""
+        size = self.plan.stage(wildcards.dataset, "synthesis").shard
+        if self.plan.config.datasets[wildcards.dataset].made_by_demo:
+            return shard_names(self.plan.stage(wildcards.dataset, "demo").external, size)
+        return shard_names(len(read_sheet(self.folder(wildcards))), size)
+
+    def captures(self, wildcards) -> list[str]:
+        results = RESULTS.format(dataset=wildcards.dataset)
+        return [f"{results}/synthetic/captures/{name}.safetensors" for name in self.shards(wildcards)]
+
+    def network(self, wildcards) -> list[str]:
+        """The depth network's folder, an input of sampling where depth comes from it."""
+        if self.plan.stage(wildcards.dataset, "synthesis").depth == "files":
+            return []
+        return [f"{RESULTS.format(dataset=wildcards.dataset)}/synthetic/network"]
+
+    def network_option(self, wildcards) -> list[str]:
+        return [part for folder in self.network(wildcards) for part in ("--network", folder)]
+
+    # recipes
+
+    def recipes(self, dataset: str) -> dict[str, Recipe]:
+        """All recipes that variants of the configuration ask for, by name."""
+        settings = self.plan.stage(dataset, "synthesis")
+        variants = [Variant(), *self.plan.config.variants.values()]
+        scenes = self.plan.config.datasets[dataset].scenes
+        made = [Recipe.of(variant, settings, scene) for variant in variants for scene in scenes]
+        return {recipe.name: recipe for recipe in made}
+
+    def recipe(self, wildcards) -> Recipe:
+        recipes = self.recipes(wildcards.dataset)
+        if wildcards.recipe not in recipes:
+            raise UserError(f"no variant needs the recipe {wildcards.recipe!r}{nearest(wildcards.recipe, recipes)}")
+        return recipes[wildcards.recipe]
+
+    def recipe_option(self, wildcards) -> str:
+        return json.dumps(asdict(self.recipe(wildcards)), sort_keys=True)
+
+    def population(self, wildcards) -> str:
+        """The given correction distribution, or the dataset's own."""
+        given = self.plan.stage(wildcards.dataset, "actions").population
+        return given or f"{RESULTS.format(dataset=wildcards.dataset)}/population.json"
+
+    def experts(self, wildcards) -> list[str]:
+        """Fitted actions that a recipe draws from: those of every scene but the one it is made for."""
+        recipe = self.recipe(wildcards)
+        if recipe.draws != "actions":
+            return []
+        scenes = self.plan.config.datasets[wildcards.dataset].scenes
+        results = RESULTS.format(dataset=wildcards.dataset)
+        return [f"{results}/actions/{scene}.safetensors" for scene in scenes if scene != recipe.without]
+
+    def experts_option(self, wildcards) -> list[str]:
+        return [part for path in self.experts(wildcards) for part in ("--actions", path)]
+
+    def observations(self, dataset: str, recipe: str) -> list[str]:
+        results = RESULTS.format(dataset=dataset)
+        wildcards = type("Wildcards", (), {"dataset": dataset})
+        return [f"{results}/synthetic/{recipe}/{name}.safetensors" for name in self.shards(wildcards)]
+
+    def recipe_observations(self, wildcards) -> list[str]:
+        return self.observations(wildcards.dataset, wildcards.recipe)
+
+    # settings: only what a rule depends on, so that another setting does not run it again
+
+    def sample_settings(self, wildcards) -> str:
+        return self._some(wildcards, SAMPLED)
+
+    def draw_settings(self, wildcards) -> str:
+        return self._some(wildcards, DRAWN)
+
+    def base_settings(self, wildcards) -> str:
+        return self._some(wildcards, ("calibration_captures",))
+
+    def network_settings(self, wildcards) -> str:
+        return self._some(wildcards, ("depth_model", "depth_revision"))
+
+    def _some(self, wildcards, names: tuple[str, ...]) -> str:
+        settings = self.plan.stage(wildcards.dataset, "synthesis")
+        return json.dumps(settings.model_dump(mode="json", include=set(names), exclude_defaults=True), sort_keys=True)
+
+    # the gallery
+
+    def shown(self, part: str):
+        """For `input:`: the first scene's smoky views or clean twins, beside synthetic ones where there are twins."""
+
+        def views(wildcards) -> list[str]:
+            dataset = self.plan.config.datasets[wildcards.dataset]
+            if not dataset.clean_twins:
+                return []
+            return [f"{RESULTS.format(dataset=wildcards.dataset)}/capture/{dataset.scenes[0]}/{part}"]
+
+        return views
+
+    def shown_option(self, wildcards) -> list[str]:
+        parts = ((part, path) for part in ("source", "clean") for path in self.shown(part)(wildcards))
+        return [text for part, path in parts for text in (f"--{part}", path)]

@@ -1,0 +1,43 @@
+# One scene-agnostic controller per training setting; `raw` is the method's.
+from fujinsplat.controller.plan import ControllerPlan
+
+controllers = ControllerPlan(plan)
+
+
+rule controller_train:
+    input:
+        observations=controllers.shards,
+    output:
+        controller="results/{dataset}/controller/{controller}.safetensors",
+        losses="results/{dataset}/controller/{controller}.csv",
+        figure="results/{dataset}/controller/{controller}.png",
+    log:
+        "results/{dataset}/logs/controller/{controller}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/controller/{controller}.tsv"
+    wildcard_constraints:
+        controller="[^/.]+",
+    conda:
+        plan.conda
+    threads: 2
+    resources:
+        mem_mb=plan.grows(3000),
+        runtime=plan.grows(30),
+        gpu=plan.gpu,
+    params:
+        input=controllers.input,
+        objective=controllers.objective,
+        settings=plan.settings("controller"),
+        device=plan.device,
+    shell:
+        "fujinsplat controller train"
+        " {input.observations:q}"
+        " --out {output.controller:q}"
+        " --losses {output.losses:q}"
+        " --figure {output.figure:q}"
+        " --input {params.input}"
+        " --objective {params.objective}"
+        " --settings {params.settings:q}"
+        " --device {params.device}"
+        " --threads {threads}"
+        " > {log:q} 2>&1"

@@ -1,0 +1,39 @@
+# A scene developed for one variant. Clean twins are an input of oracle variants alone.
+from fujinsplat.develop.plan import DevelopPlan
+
+development = DevelopPlan(plan)
+
+
+rule develop_scene:
+    input:
+        source=development.part("source"),
+        base=development.part("base"),
+        controller=development.part("controller"),
+        actions=development.part("actions"),
+        clean=development.part("clean"),
+    output:
+        developed="results/{dataset}/developed/{scene}/{variant}.safetensors",
+        summary="results/{dataset}/developed/{scene}/{variant}.json",
+        sheet="results/{dataset}/developed/{scene}/{variant}.png",
+    log:
+        "results/{dataset}/logs/develop/{scene}.{variant}.log",
+    benchmark:
+        "results/{dataset}/benchmarks/develop/{scene}.{variant}.tsv"
+    conda:
+        plan.conda
+    threads: 1
+    resources:
+        mem_mb=plan.grows(3000),
+        runtime=plan.grows(15),
+    params:
+        options=development.options,
+        device=plan.device,
+    shell:
+        "fujinsplat develop scene"
+        " {params.options:q}"
+        " --out {output.developed:q}"
+        " --summary {output.summary:q}"
+        " --sheet {output.sheet:q}"
+        " --device {params.device}"
+        " --threads {threads}"
+        " > {log:q} 2>&1"
