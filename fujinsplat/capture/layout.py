@@ -103,8 +103,9 @@ def _pictures(scene: Scene, part: str) -> tuple[dict[str, Path], dict[str, Path]
     files = sorted(
         file
         for folder in scene.part_folders(part)
-        for file in folder.rglob("*")
-        if file.is_file() and not any(p.startswith(".") for p in file.relative_to(folder).parts)
+        for pattern in ("*", "*/*")  # one level of subfolders, which may be links
+        for file in folder.glob(pattern)
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts)
     )
     raw = [file for file in files if file.suffix.lower() in raw_suffixes]
     rgb = [file for file in files if file.suffix.lower() in RGB_SUFFIXES]

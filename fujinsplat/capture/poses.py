@@ -114,7 +114,8 @@ def _frame_intrinsics(values: dict, default_size: tuple[int, int], where: str) -
         except (TypeError, ValueError):
             raise UserError(f"{where}: {name} is {values[name]!r} instead of a number; correct the file") from None
 
-    if any(number(name) for name in DISTORTION):
+    fisheye = "FISHEYE" in str(values.get("camera_model")).upper() or values.get("is_fisheye")
+    if fisheye or any(number(name) for name in DISTORTION):
         raise UserError(f"{where}: the camera has lens distortion; {UNDISTORT}")
     size = [number("w") or default_size[0], number("h") or default_size[1]]
     if not all(math.isfinite(side) and side >= 1 for side in size):

@@ -258,6 +258,7 @@ def test_the_same_frame_twice(world, refused):
         ({"fl_x": "wide"}, "fl_x is 'wide' instead of a number"),
         ({"fl_x": None, "camera_angle_x": 60.0}, "instead of radians"),
         ({"k1": 0.01}, "undistort first"),
+        ({"camera_model": "OPENCV_FISHEYE"}, "undistort first"),
         ({"cx": 500.0}, "principal point (500, 16) lies outside"),
         ({"w": 48, "h": 48}, "use the pictures that the poses were made from"),
         ({"w": 1e400}, "no picture size"),

@@ -153,7 +153,7 @@ def test_release_layout(capture):
         assert (views.raw(stem) == arrays[stem].astype(np.float32) / np.float32(65535)).all()
 
 
-def test_subfolders_and_extensions_of_any_case(capture):
+def test_subfolders_links_and_extensions_of_any_case(capture):
     train = capture.world.home / "train"
     capture.all()
     before = {stem: SourceViews(capture.out / "source").raw(stem) for stem in STEMS}
@@ -161,6 +161,8 @@ def test_subfolders_and_extensions_of_any_case(capture):
         for old, new in ((f"{stem}.dng", f"raw/{stem}.DNG"), (f"{stem}.JPG", f"rgb/{stem}.jpg")):
             (train / new).parent.mkdir(exist_ok=True)
             (train / old).rename(train / new)
+    (train / "raw").rename(capture.world.home / "elsewhere")
+    (train / "raw").symlink_to(capture.world.home / "elsewhere", target_is_directory=True)
     (train / "notes.txt").write_text("not a picture")
     (train / ".hidden.JPG").write_bytes(b"")
     assert capture.source() == 0, capture.errors
