@@ -22,6 +22,16 @@ wildcard_constraints:
 # the way of the data, stage by stage
 include: "rules/demo.smk"  # an embedded dataset, made from a seed
 include: "rules/capture.smk"  # RAW, camera RGB, poses, points -> one decoded scene
+include: "rules/isp.smk"  # hazy source views -> the scene's Base ISP
+
+include: "rules/synthesis.smk"  # external RAW and the distribution -> labelled synthetic RAW
+include: "rules/controller.smk"  # synthetic RAW -> the scene-agnostic controller
+include: "rules/develop.smk"  # base, controller, source RAW -> corrected source views
+
+
+include: "rules/evaluate.smk"  # pictures and held views -> scores, the paper's tables
+
+
 
 
 rule all:

@@ -286,8 +286,10 @@ class Config(Settings):
             known = self.datasets[self.dataset].scenes
             if scene not in known:
                 raise ValueError(f"scenes: dataset {self.dataset} has no scene {scene!r}{nearest(scene, known)}")
-        for name in self.datasets:
+        for name, block in self.datasets.items():
             self.settings_for(name)
+            if block.made_by_demo and block.root != f"data/{name}":
+                raise ValueError(f"datasets.{name}.root: a dataset made by the demo lies at data/{name}")
         return self
 
     def settings_for(self, dataset: str) -> StageSettings:

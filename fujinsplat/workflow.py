@@ -4,6 +4,7 @@ Rule files hold no logic; they name functions of one `Plan`. Functions that take
 Snakemake's `input:` and `params:`.
 """
 
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -102,6 +103,17 @@ class Plan:
         return "../envs/cuda.yaml" if self.config.device == "cuda" else "../envs/cpu.yaml"
 
     # datasets
+
+    @property
+    def demo_datasets(self) -> str:
+        """A pattern of the datasets that the demo rules make, so that they never offer to make a user's folder."""
+        names = [re.escape(name) for name, block in self.config.datasets.items() if block.made_by_demo]
+        return "|".join(names) or "(?!)"
+
+    @property
+    def demo_scenes(self) -> str:
+        made = [block.scenes for block in self.config.datasets.values() if block.made_by_demo]
+        return "|".join(re.escape(scene) for scenes in made for scene in scenes) or "(?!)"
 
     def root(self, wildcards) -> str:
         return self.config.datasets[wildcards.dataset].root
