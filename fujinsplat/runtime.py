@@ -3,6 +3,8 @@
 import fcntl
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fujinsplat.errors import UserError
@@ -60,3 +62,20 @@ def claim(names: list[str], folder: Path | None = None) -> int:
         _claims.append(lock)
         return index
     return os.getpid() % len(names)
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Torch's own operations on one thread inside this block; Numba's kernels keep all of theirs.
+
+    For loops whose heavy work is in kernels: what torch does between them is too small to share, and waking its threads
+    costs more than the work, many times more on a busy machine.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
