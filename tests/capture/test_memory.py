@@ -28,7 +28,7 @@ def test_memory_does_not_grow_with_the_number_of_views(world, scenery, dng, tmp_
             dng.write(train / f"{number:04d}.dng", mosaic)
             dng.write_jpg(train / f"{number:04d}.JPG", scenery(1))
         world.transforms("train", list(range(1, views + 1)))
-        arguments = [world.root, world.scene, "--out", tmp_path / "out", "--threads", "2"]
+        arguments = [world.root, world.scene, "--out", tmp_path / "out", "--threads", "1"]
         done = subprocess.run([sys.executable, "-c", CODE, *arguments], capture_output=True, text=True, check=True)
         peaks[views] = float(done.stdout)
     one_view = width * height * 3 * 2 / 2**20
