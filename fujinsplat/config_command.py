@@ -7,7 +7,7 @@ import typer
 
 from fujinsplat.options import stage_app
 
-app = stage_app("Settings: print the JSON schema of config.yaml, or check a config file.")
+app = stage_app("Check a config file, or print its JSON schema.")
 
 
 @app.command()

@@ -21,7 +21,7 @@ from fujinsplat import __version__
 from fujinsplat.errors import UserError
 from fujinsplat.options import stage_app
 
-app = stage_app("What this machine has, and what to do about what is missing.")
+app = stage_app("What this machine has, and what to do about the rest.")
 app.info.no_args_is_help = False
 
 OK, NOTE, BROKEN = "ok", "note", "broken"
@@ -47,7 +47,7 @@ class Finding:
 
 @app.callback(invoke_without_command=True)
 def doctor() -> None:
-    """What this machine has, and what to do about what is missing."""
+    """What this machine has, and what to do about the rest."""
     print(f"FujinSplat {__version__}")
     broken = 0
     for title, check in SECTIONS.items():

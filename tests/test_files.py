@@ -33,7 +33,7 @@ def test_a_folder_appears_whole_and_replaces_the_old_one(tmp_path):
 
 def test_an_unwritable_place_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot write .*writable"):
+    with pytest.raises(UserError, match=r"cannot write .*writable"):
         write_json(tmp_path / "file" / "x.json", {})
 
 

@@ -60,13 +60,13 @@ class Palette:
         """A strong colour."""
         rng = self.rng
         hue = self.hues[int(rng.integers(len(self.hues)))] + rng.normal(0, 0.03)
-        return linear(hue, rng.uniform(0.45, 0.95) * (0.5 + self.saturation), rng.uniform(0.35, 0.95))
+        return linear(hue, rng.uniform(0.4, 0.9) * (0.45 + self.saturation), rng.uniform(0.3, 0.88))
 
     def muted(self, low: float = 0.35, high: float = 0.8) -> tuple[float, float, float]:
         """A quiet colour."""
         rng = self.rng
         hue = self.hues[int(rng.integers(3))] + rng.normal(0, 0.03)
-        return linear(hue, rng.uniform(0.05, 0.35), rng.uniform(low, high))
+        return linear(hue, rng.uniform(0.04, 0.3) * (0.4 + self.saturation), rng.uniform(low, high))
 
     def pale(self) -> tuple[float, float, float]:
         rng = self.rng
@@ -102,7 +102,8 @@ class Room:
         p = self.palette
         kind = ("plaid", "stripes", "dots", "tufts", "tufts")[int(self.rng.integers(5))]
         scale = {"plaid": 0.12, "stripes": 0.09, "dots": 0.06, "tufts": 0.012}[kind] * self.rng.uniform(0.7, 1.5)
-        return self.material(kind, p.accent(), p.muted(), p.accent(), scale=scale)
+        ground = p.accent() if self.rng.uniform() < 0.3 else p.muted(0.25, 0.8)
+        return self.material(kind, ground, p.muted(), p.accent(), scale=scale)
 
     def glaze(self) -> int:
         """Glazed, lacquered or painted: plain but glossy."""

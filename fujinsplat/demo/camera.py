@@ -7,53 +7,58 @@ white balance and matrix, a filmic tone curve with highlight roll-off, a hue-dep
 from pathlib import Path
 
 import numpy as np
+from numba import njit
 from PIL import Image
 
-from fujinsplat.demo.sensor import BLACK, CAMERA_TO_SRGB, WHITE, WHITE_BALANCE
+from fujinsplat.demo.sensor import BLACK, CAMERA_TO_SRGB, PHOTOSITES, WHITE, WHITE_BALANCE
 
 QUALITY = 95
 GAIN = 3.1  # a camera renders brighter than its RAW reads
 
 
-def _shift(a: np.ndarray, dy: int, dx: int) -> np.ndarray:
-    """a[y + dy, x + dx] with the border reflected, so that the mosaic's phase is kept."""
-    padded = np.pad(a, 2, mode="reflect")
-    return padded[2 + dy : 2 + dy + a.shape[0], 2 + dx : 2 + dx + a.shape[1]]
-
-
-def demosaic(mosaic: np.ndarray) -> np.ndarray:
+@njit(cache=True, nogil=True)
+def demosaic(m):
     """White-balanced linear RGGB mosaic `[H, W]` to camera RGB `[H, W, 3]`.
 
-    Green along the direction of the smaller gradient, corrected by the curvature of the known channel; red and blue as
-    smooth differences to green.
+    Green along the smoother direction, corrected by the curvature of the known channel; red and blue as smooth
+    differences to green. Borders are reflected, which keeps the mosaic's phase.
     """
-    m = mosaic
-    left, right, up, down = _shift(m, 0, -1), _shift(m, 0, 1), _shift(m, -1, 0), _shift(m, 1, 0)
-    curve_h = 2 * m - _shift(m, 0, -2) - _shift(m, 0, 2)
-    curve_v = 2 * m - _shift(m, -2, 0) - _shift(m, 2, 0)
-    slope_h = np.abs(left - right) + np.abs(curve_h)
-    slope_v = np.abs(up - down) + np.abs(curve_v)
-    green_h = (left + right) / 2 + curve_h / 4
-    green_v = (up + down) / 2 + curve_v / 4
-    weight = (slope_v + 1e-4) / (slope_h + slope_v + 2e-4)
-    weight = weight**2 / (weight**2 + (1 - weight) ** 2)  # towards the smoother direction, without a hard switch
-    green = weight * green_h + (1 - weight) * green_v
-    rows, columns = np.indices(m.shape)
-    is_green = (rows + columns) % 2 == 1
-    green = np.where(is_green, m, green)
-    out = np.empty((*m.shape, 3))
-    out[..., 1] = green
-    for channel, phase in ((0, 0), (2, 1)):
-        known = (rows % 2 == phase) & (columns % 2 == phase)
-        difference = np.where(known, m - green, 0.0)
-        total, weights = np.zeros_like(m), np.zeros_like(m)
-        for dy in (-1, 0, 1):
-            for dx in (-1, 0, 1):
-                w = (2 - abs(dy)) * (2 - abs(dx))
-                total += w * _shift(difference, dy, dx)
-                weights += w * _shift(known.astype(float), dy, dx)
-        out[..., channel] = green + total / weights
+    h, w = m.shape
+    out = np.empty((h, w, 3))
+    for y in range(h):
+        for x in range(w):
+            if (y + x) & 1:
+                out[y, x, 1] = m[y, x]
+                continue
+            up, down = m[abs(y - 1), x], m[_mirror(y + 1, h), x]
+            left, right = m[y, abs(x - 1)], m[y, _mirror(x + 1, w)]
+            curve_v = 2 * m[y, x] - m[abs(y - 2), x] - m[_mirror(y + 2, h), x]
+            curve_h = 2 * m[y, x] - m[y, abs(x - 2)] - m[y, _mirror(x + 2, w)]
+            slope_v = (abs(up - down) + abs(curve_v) + 1e-4) ** 2
+            slope_h = (abs(left - right) + abs(curve_h) + 1e-4) ** 2
+            # weighted towards the smoother direction, without a hard switch
+            share = slope_v / (slope_v + slope_h)
+            vertical, horizontal = (up + down) / 2 + curve_v / 4, (left + right) / 2 + curve_h / 4
+            out[y, x, 1] = share * horizontal + (1 - share) * vertical
+    for y in range(h):
+        for x in range(w):
+            for channel in (0, 2):
+                phase = channel // 2
+                total = weight = 0.0
+                for dy in range(-1, 2):
+                    for dx in range(-1, 2):
+                        v, u = _mirror(abs(y + dy), h), _mirror(abs(x + dx), w)
+                        if (v & 1) == phase and (u & 1) == phase:
+                            k = (2 - abs(dy)) * (2 - abs(dx))
+                            total += k * (m[v, u] - out[v, u, 1])
+                            weight += k
+                out[y, x, channel] = out[y, x, 1] + total / weight
     return out
+
+
+@njit(cache=True, nogil=True)
+def _mirror(index, size):
+    return index if index < size else 2 * size - 2 - index
 
 
 def tone(linear: np.ndarray) -> np.ndarray:
@@ -83,18 +88,22 @@ def _twist(rgb: np.ndarray) -> np.ndarray:
 def _sharpen(encoded: np.ndarray, amount: float = 0.18) -> np.ndarray:
     """Unsharp masking of brightness alone, with a radius of about a pixel."""
     bright = encoded @ np.array([0.3, 0.59, 0.11])
-    blurred = sum(w * _shift(bright, 0, k) for k, w in ((-1, 0.25), (0, 0.5), (1, 0.25)))
-    blurred = sum(w * _shift(blurred, k, 0) for k, w in ((-1, 0.25), (0, 0.5), (1, 0.25)))
+    padded = np.pad(bright, 1, mode="edge")
+    rows = 0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]
+    blurred = 0.25 * rows[:, :-2] + 0.5 * rows[:, 1:-1] + 0.25 * rows[:, 2:]
     return encoded + amount * np.clip(bright - blurred, -0.08, 0.08)[..., None]
 
 
-def develop(mosaic: np.ndarray) -> np.ndarray:
-    """Counts `[H, W]` to the camera's picture, uint8 `[H, W, 3]`."""
+def develop(mosaic: np.ndarray, photosites: int = PHOTOSITES) -> np.ndarray:
+    """Counts `[h, w]` to the camera's picture, uint8 `[h / photosites, w / photosites, 3]`."""
     linear = (mosaic.astype(np.float64) - BLACK) / (WHITE - BLACK)
     for row, column, channel in ((0, 0, 0), (1, 1, 2)):
         linear[row::2, column::2] *= WHITE_BALANCE[channel]
-    balanced = np.clip(demosaic(np.minimum(linear, 1.0)), 0, 1)  # clipped alike, so that highlights stay white
-    rgb = _twist(GAIN * (balanced @ CAMERA_TO_SRGB.T))
+    # clipped alike, so that highlights stay white
+    balanced = np.clip(demosaic(np.minimum(linear, 1.0)), 0, 1)
+    h, w = mosaic.shape
+    small = balanced.reshape(h // photosites, photosites, w // photosites, photosites, 3).mean((1, 3))
+    rgb = _twist(GAIN * (small @ CAMERA_TO_SRGB.T))
     return np.rint(255 * np.clip(_sharpen(tone(rgb)), 0, 1)).astype(np.uint8)
 
 

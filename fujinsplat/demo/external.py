@@ -31,7 +31,7 @@ def write_external(folder: Path, settings: DemoSettings, threads: int = 1) -> No
             cameras = viewpoints(world, low, high, VIEWS, settings.width, settings.height, rng)
             for name, camera in zip(names[room * VIEWS : (room + 1) * VIEWS], cameras, strict=False):
                 radiance, depth = look(world, camera)
-                clean = focus(sensor.camera_rgb(radiance))
+                clean = focus(sensor.camera_rgb(radiance), 2)
                 # exposures as different as a careless photographer's: two stops either way
                 middle = 0.05 * 2.0 ** rng.uniform(-1.6, 1.3)
                 clean = clean * np.float32(middle / max(float(np.median(luminance(clean))), 1e-6))

@@ -98,7 +98,7 @@ def chair(room: Room, place: Place) -> None:
 def sofa(room: Room, place: Place, half_width=0.85) -> Spot:
     """Facing -y, with cushions."""
     rng = room.rng
-    cover = room.material("tufts", room.palette.accent(), room.palette.muted(), scale=0.012)
+    cover = room.material("tufts", room.palette.muted(0.3, 0.7), room.palette.dark(), scale=0.012)
     room.block(place.at(dz=0.08), (half_width, 0.38, 0.15), cover)
     room.block(place.at(dy=0.32, dz=0.3), (half_width, 0.09, 0.26), cover, tilt=-0.12)
     room.bar(place.at(0.0, 0.39, 0.83), 0.085, 2 * half_width, cover, roll=math.pi / 2)

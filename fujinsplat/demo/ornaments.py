@@ -17,7 +17,8 @@ def books_upright(room: Room, spot: Spot, width: float | None = None) -> float:
         thick = rng.uniform(0.012, 0.032)
         high = tallest * rng.uniform(0.62, 1.0)
         deep = min(spot.half_depth * 0.9, rng.uniform(0.07, 0.11))
-        cloth = room.material("book", p.accent() if rng.uniform() < 0.7 else p.dark(), p.pale(), p.accent())
+        cover = p.accent() if rng.uniform() < 0.4 else (p.dark() if rng.uniform() < 0.5 else p.muted(0.3, 0.9))
+        cloth = room.material("book", cover, p.pale(), p.accent())
         lean = rng.normal(0, 0.012) if rng.uniform() < 0.9 else rng.uniform(0.08, 0.2)
         place = spot.place.at(-spot.half_width + x + thick, rng.uniform(-0.02, 0.01), 0.001)
         room.block(place, (thick, deep, high / 2), cloth, roll=lean)
@@ -186,7 +187,7 @@ def lamp(room: Room, place: Place, tall: float = 0.34) -> Place:
     room.blob(place.at(dz=0.3 * tall), (0.06, 0.06, 0.28 * tall), base)
     room.post(place.at(dz=0.5 * tall), 0.01, 0.4 * tall, base)
     colour = p.pale()
-    shade = room.material("stripes", colour, np.array(colour) * 0.85, colour, scale=0.03, emission=2.2)
+    shade = room.material("stripes", colour, np.array(colour) * 0.85, colour, scale=0.03, emission=0.9)
     room.post(place.at(dz=0.75 * tall), 0.14, 0.18, shade, taper=0.65)
     return place.at(dz=0.75 * tall + 0.09)
 

@@ -206,8 +206,10 @@ def outdoors(m, un, vn, hu, hv, fw):
     c = blend(sky, trees, 1.0 - step(vn, ridge, 0.06))
     hx = 1.4 * (hash01(1, 1, s) - 0.5)
     house = band(un, hx - 0.35, hx + 0.35, 0.04) * (1.0 - step(vn, -0.15, 0.04))
-    panes = step(math.sin(un * 26.0) * math.sin(vn * 22.0), 0.25, 0.2)
-    return blend(c, blend((0.5, 0.44, 0.36), (0.12, 0.14, 0.17), panes), house)
+    x = 5.0 * un - math.floor(5.0 * un)
+    y = 6.0 * vn - math.floor(6.0 * vn)
+    panes = band(x, 0.3, 0.7, 0.1) * band(y, 0.25, 0.75, 0.1)
+    return blend(c, blend((0.42, 0.34, 0.27), (0.1, 0.12, 0.15), panes), house)
 
 
 @njit(cache=True, nogil=True)

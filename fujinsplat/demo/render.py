@@ -274,12 +274,13 @@ def look(world: World, camera: Camera, samples: float = 2, pad: int = PAD) -> tu
     )
 
 
-def focus(samples: np.ndarray) -> np.ndarray:
-    """Through the lens: `[2H + 4, 2W + 4, ...]` samples to `[H, W, ...]` pixels by the binomial filter 1 5 10 10 5 1.
+def focus(samples: np.ndarray, stride: int = 1) -> np.ndarray:
+    """Through the lens onto photosites, one every `stride` samples; the PAD samples around the picture are used up.
 
-    It is wider than a pixel, as a real lens and its anti-aliasing filter are, so that the mosaic can be undone.
+    The filter is wider than a photosite, as a real lens and its anti-aliasing filter are, so that the mosaic can be undone.
     """
-    taps = [np.float32(k / 32) for k in (1, 5, 10, 10, 5, 1)]
-    rows, columns = samples.shape[0] - 5, samples.shape[1] - 5
-    out = sum(t * samples[k : k + rows + 1 : 2] for k, t in enumerate(taps))
-    return sum(t * out[:, k : k + columns + 1 : 2] for k, t in enumerate(taps))
+    taps = {1: (1, 4, 6, 4, 1), 2: (1, 5, 10, 10, 5, 1)}[stride]
+    total = np.float32(1 / sum(taps))
+    rows, columns = samples.shape[0] - 2 * PAD, samples.shape[1] - 2 * PAD
+    out = sum(np.float32(t) * samples[k : k + rows : stride] for k, t in enumerate(taps)) * total
+    return sum(np.float32(t) * out[:, k : k + columns : stride] for k, t in enumerate(taps)) * total

@@ -94,14 +94,15 @@ def _side_walls(room: Room) -> None:
 
 def living_room(rng: np.random.Generator) -> tuple[World, np.ndarray]:
     """A room and the point its cameras look at."""
-    palette = Palette(rng, saturation=rng.uniform(0.3, 0.6))
+    palette = Palette(rng, saturation=rng.uniform(0.1, 0.4))
     room = Room(rng, palette)
     room.shell(LOW, HIGH, _walls(room))
     skirting = room.material("paint", palette.pale(), variation=0.05)
     room.box(Place(0.0, HIGH[1] - 0.01, 0.05), (HIGH[0], 0.012, 0.05), skirting)
     for side in (-1, 1):
         room.box(Place(side * (HIGH[0] - 0.01), -0.4, 0.05), (0.012, 2.7, 0.05), skirting)
-    rug = room.material("rug", palette.accent(), palette.muted(), palette.accent(), scale=rng.uniform(0.16, 0.3))
+    rug_colours = palette.dark() if rng.uniform() < 0.5 else palette.accent(), palette.muted(), palette.accent()
+    rug = room.material("rug", *rug_colours, scale=rng.uniform(0.16, 0.3))
     room.block(Place(rng.normal(0, 0.1), 0.1, 0.0, rng.normal(0, 0.12)), (1.35, 0.95, 0.006), rug)
     _far_wall(room)
     _side_walls(room)
@@ -116,21 +117,24 @@ def living_room(rng: np.random.Generator) -> tuple[World, np.ndarray]:
     f.chair(room, middle.at(-0.35, 0.72, 0.0, rng.normal(np.pi, 0.3)))
     f.chair(room, middle.at(side * 1.05, 0.1, 0.0, side * QUARTER + rng.normal(0, 0.3)))
 
-    near = [Place(-1.25, -0.55), Place(1.25, -0.5), Place(-0.5, -0.75), Place(0.55, -0.8)]
+    near = [Place(-1.3, -0.45), Place(1.3, -0.4), Place(-0.62, -0.6), Place(0.68, -0.62)]
     kinds = rng.permutation(4)
     for spot, kind in zip(near, kinds, strict=True):
         spot = spot.at(*rng.normal(0, 0.08, 2), 0.0, rng.uniform(-0.6, 0.6))
         if kind == 0:
-            seat = f.stool(room, spot)
+            seat = f.stool(room, spot, 0.6)
             o.books_stack(room, seat.place)
+            o.mug(room, seat.place.at(0.02, 0.0, 0.13))
         elif kind == 1:
-            o.plant(room, spot, rng.uniform(0.6, 0.8), 24)
+            o.plant(room, spot, rng.uniform(0.9, 1.15), 30)
         elif kind == 2:
-            half = o.carton(room, spot, 0.17)
-            o.clutter(room, Spot(spot.at(dz=2 * half[2]), half[0], half[1]), 2)
+            low = o.carton(room, spot, 0.22)
+            half = o.carton(room, spot.at(dz=2 * low[2], turn=0.2), 0.16)
+            o.clutter(room, Spot(spot.at(dz=2 * low[2] + 2 * half[2]), half[0], half[1]), 2)
         else:
-            o.basket(room, spot, 0.17)
-            o.ball(room, spot.at(0.38, -0.02), 0.12)
+            seat = f.stool(room, spot, 0.5)
+            o.basket(room, seat.place, 0.14)
+            o.ball(room, spot.at(0.3, -0.02), 0.12)
 
     return prepare(*room.arrays(), _lights(rng, bulb)), np.array([middle.x, middle.y + 0.15, 0.72])
 

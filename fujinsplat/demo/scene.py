@@ -16,7 +16,7 @@ from fujinsplat.demo.smoke import Air, Drift, through
 from fujinsplat.demo.weather import Weather, contrasts, measure, stream, weather
 from fujinsplat.files import atomic_folder, write_json
 
-COARSE = 0.25  # samples per pixel side of the look that exposure and smoke are set by
+METER = 96  # width of the small pictures that exposure and smoke are set by
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,27 @@ def _settle(air: Air, camera: Camera, clean: np.ndarray, depth: np.ndarray, targ
     """The air scaled so that the fitted contrast of this view is `target`: the root is bracketed, then halved."""
 
     def contrast(log_density: float) -> float:
-        hazy = through(air.scaled(np.exp(log_density)), camera, clean, depth, COARSE, 0)
-        return measure(hazy, clean)[0]
+        hazy = through(air.scaled(np.exp(log_density)), camera, clean, depth, 1, 0)
+        return measure(np.minimum(hazy, 1), np.minimum(clean, 1))[0]
 
     low, high = -6.0, 3.0
     for _ in range(18):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if contrast(middle) > target else (low, middle)
     return air.scaled(np.exp(0.5 * (low + high)))
+
+
+def _meter(camera: Camera) -> Camera:
+    """The same view as a small picture."""
+    scale = min(1.0, METER / camera.width)
+    width, height = round(camera.width * scale), round(camera.height * scale)
+    return Camera(camera.position, camera.rotation, camera.focal * width / camera.width, width, height)
+
+
+def _preview(world: World, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
+    """Clean camera RGB `[h, w, 3]` and z-depth `[h, w]` of a small picture."""
+    radiance, depth = look(world, camera)
+    return focus(sensor.camera_rgb(radiance), 2), np.ascontiguousarray(depth[PAD:-PAD:2, PAD:-PAD:2])
 
 
 def prepare(name: str, settings: DemoSettings, threads: int) -> Session:
@@ -54,9 +67,10 @@ def prepare(name: str, settings: DemoSettings, threads: int) -> Session:
     held = poses.between(target, settings.held_views, *size, rng)
     row: Weather = weather(name, seed)
 
-    coarse = each(lambda c: look(world, c, COARSE, 0), source, threads, f"{name}: exposure")
-    clean = [sensor.camera_rgb(radiance) for radiance, _ in coarse]
-    gain = row.exposure / float(np.median([np.median(luminance(c)) for c in clean]))
+    meters = [_meter(c) for c in source]
+    previews = each(lambda c: _preview(world, c), meters, threads, f"{name}: exposure")
+    gain = row.exposure / float(np.median([np.median(luminance(clean)) for clean, _ in previews]))
+    previews = [(clean * np.float32(gain), depth) for clean, depth in previews]
     level = np.array([row.airlight[0], 1.0, row.airlight[1]])
     colour = level / level.mean() * row.ratio * row.exposure
 
@@ -65,7 +79,7 @@ def prepare(name: str, settings: DemoSettings, threads: int) -> Session:
     targets = contrasts(row, len(source), rng)
     times = np.linspace(0, 1, len(source))
     airs = each(
-        lambda k: _settle(drift.at(times[k], colour), source[k], clean[k] * np.float32(gain), coarse[k][1], targets[k]),
+        lambda k: _settle(drift.at(times[k], colour), meters[k], *previews[k], targets[k]),
         range(len(source)), threads, f"{name}: smoke",
     )  # fmt: skip
     return Session(world, source, held, gain, airs)

@@ -16,7 +16,8 @@ SRGB_TO_CAMERA = np.linalg.inv(CAMERA_TO_SRGB) / WHITE_BALANCE[:, None]
 XYZ_TO_SRGB = np.array(
     [[3.2404542, -1.5371385, -0.4985314], [-0.9692660, 1.8760108, 0.0415560], [0.0556434, -0.2040259, 1.0572252]]
 )
-FULL_WELL = 60000.0  # electrons at the white level, base ISO, several photosites binned as RealX3D's quarter size does
+FULL_WELL = 30000.0  # electrons at the white level
+PHOTOSITES = 2  # per picture pixel and side: RAW files are larger than the camera's pictures, as in RealX3D
 READ_NOISE = 4.0  # electrons
 MAKE, MODEL = "FujinSplat", "Demo World"
 

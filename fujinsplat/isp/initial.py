@@ -40,9 +40,9 @@ def check_views(samples: Samples, where: str) -> None:
 
 
 def pooled(samples: Samples) -> tuple[np.ndarray, np.ndarray]:
-    """(RAW linear, camera RGB encoded) of all views' initial pixels, float64 `[N, 3]`."""
-    raw = np.concatenate([view.initial_raw for view in samples.views]).astype(np.float64)
-    rgb = np.concatenate([view.initial_rgb for view in samples.views]).astype(np.float64) / 255
+    """(RAW linear, camera RGB encoded) at all views' quiet places, float64 `[N, 3]`."""
+    raw = np.concatenate([view.quiet_raw for view in samples.views]).astype(np.float64)
+    rgb = np.concatenate([view.quiet_rgb for view in samples.views]).astype(np.float64) / 255
     return raw, rgb
 
 

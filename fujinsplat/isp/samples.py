@@ -32,8 +32,8 @@ class ViewSamples:
     patches_rgb: np.ndarray  # [patches, side * side, 3]
     blocks_raw: np.ndarray  # [blocks, 3] means of small squares: noise and sharpening averaged out
     blocks_rgb: np.ndarray  # [blocks, 3] encoded, 0 to 255
-    initial_raw: np.ndarray  # [initial pixels, 3]
-    initial_rgb: np.ndarray  # [initial pixels, 3]
+    quiet_raw: np.ndarray  # [initial pixels, 3] 3x3 means at quiet places, for the initial state
+    quiet_rgb: np.ndarray  # [initial pixels, 3] encoded, 0 to 255
 
 
 @dataclass
@@ -80,6 +80,25 @@ def _block_means(picture: np.ndarray, side: int) -> np.ndarray:
     return cut.reshape(rows, side, columns, side, 3).mean(axis=(1, 3)).reshape(-1, 3)
 
 
+def _quiet(raw: np.ndarray, rgb: np.ndarray, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """3x3 means `[<= count, 3]` of RAW and RGB at the quieter half of random places.
+
+    Camera and decoder demosaic differently and the camera sharpens: at edges a RAW pixel and its RGB say little about
+    the rendering, and regressions that meet errors in their input come out flattened.
+    """
+    height, width = raw.shape[:2]
+    if min(height, width) < 3:
+        return raw.reshape(-1, 3), rgb.reshape(-1, 3).astype(np.float32)
+    places = rng.choice((height - 2) * (width - 2), min(2 * count, (height - 2) * (width - 2)), replace=False)
+    corner = places // (width - 2) * width + places % (width - 2)
+    around = corner[:, None] + (np.arange(3)[:, None] * width + np.arange(3)).reshape(-1)
+    near_raw, near_rgb = raw.reshape(-1, 3)[around], rgb.reshape(-1, 3)[around].astype(np.float32)
+    mean_raw, mean_rgb = near_raw.mean(axis=1), near_rgb.mean(axis=1)
+    restless = near_rgb.std(axis=1).max(axis=1) / 255 + near_raw.std(axis=1).max(axis=1) / (mean_raw.max(axis=1) + 0.05)
+    kept = np.argsort(restless, kind="stable")[: -(-len(places) // 2)]
+    return mean_raw[kept], mean_rgb[kept]
+
+
 def draw(views: Views, settings: IspSettings) -> Samples:
     """Read every view once and keep what the updates and the initial state need of it."""
     if not views.stems:
@@ -98,7 +117,6 @@ def draw(views: Views, settings: IspSettings) -> Samples:
         # the same generator for every view: the patches' places are fixed over the scene
         patches = _patch_places(height, width, side, settings.patches, np.random.default_rng([seed, 1 << 20]))
         chosen = rng.integers(0, height * width, (int((order == index).sum()), settings.pixels))
-        first = rng.choice(height * width, min(initial, height * width), replace=False)
         block = max(1, min(8, height // 8, width // 8))
         kept.append(
             ViewSamples(
@@ -109,8 +127,7 @@ def draw(views: Views, settings: IspSettings) -> Samples:
                 flat_rgb[patches],
                 _block_means(raw, block),
                 _block_means(rgb, block),
-                flat_raw[first],
-                flat_rgb[first],
+                *_quiet(raw, rgb, initial, rng),
             )
         )
         balances.append(np.log(views.white_balance(stem)))

@@ -9,7 +9,7 @@ from fujinsplat.isp.reference import SCALE, SEGMENTS, SMALLEST_INCREMENT, TONE_R
 STEP = 2 * TONE_RANGE / SEGMENTS
 NODES = np.linspace(-TONE_RANGE, TONE_RANGE, SEGMENTS + 1)
 # weights beside a mean weight of 1 per pixel: bending, another slope than the prior's, black elsewhere than at black
-BEND, SLOPE, BLACK = 1e-5, 1e-6, 1e-3
+BEND, SLOPE, BLACK = 1e-2, 1e-4, 1e-3
 
 
 def latent(linear: np.ndarray) -> np.ndarray:
