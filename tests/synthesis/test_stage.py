@@ -1,0 +1,242 @@
+"""From captures to observations: what is stored replays, and nothing depends on shards, order or interruption."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+from fujinsplat.color import luminance
+from fujinsplat.config import CaptureSettings
+from fujinsplat.controller.network import summarise
+from fujinsplat.errors import UserError
+from fujinsplat.flow import apply
+from fujinsplat.synthesis import captures as captures_module
+from fujinsplat.synthesis.captures import Captures, interpolate, sample
+from fujinsplat.synthesis.draws import Draws, make_draws
+from fujinsplat.synthesis.external import ExternalBase
+from fujinsplat.synthesis.observe import hazed, write_shard
+from fujinsplat.synthesis.recipe import Recipe
+from fujinsplat.synthesis.run import report_to_file
+from fujinsplat.synthesis.sheet import read_sheet, shard
+
+from .conftest import make_population
+
+
+def psnr(a, b) -> float:
+    return float(-10 * np.log10(np.mean((np.asarray(a, np.float64) - np.asarray(b, np.float64)) ** 2) + 1e-30))
+
+
+def tensors(path) -> dict[str, np.ndarray]:
+    with safe_open(str(path), "np") as stream:
+        return {name: stream.get_tensor(name) for name in stream.keys()}
+
+
+@pytest.fixture(scope="module")
+def draws(sampled, population, matrix, settings) -> Draws:
+    return make_draws(sampled, population, matrix, Recipe(), settings)
+
+
+def test_kept_taps_give_the_summary_of_the_whole_picture(external, sampled):
+    """Interpolating what is kept equals summarising the decoded capture, as real views are."""
+    from fujinsplat.capture.raw import read_raw
+
+    capture = read_sheet(external)[2]
+    whole = read_raw(capture.path, CaptureSettings()).linear.astype(np.float32) / 65535
+    row = sampled.names.index(capture.name)
+    kept = interpolate(sampled.taps[row] / 65535, sampled.blend[row])
+    np.testing.assert_allclose(kept, summarise(torch.from_numpy(whole)).numpy(), atol=2e-7)
+
+
+def test_matrix_is_the_cameras_own(matrix):
+    """The pooled least squares find the matrix that the files' metadata describe."""
+    from fujinsplat.demo.sensor import CAMERA_TO_SRGB
+
+    np.testing.assert_allclose(matrix, CAMERA_TO_SRGB.T, atol=0.12)
+
+
+def test_external_base_inverts_in_closed_form(matrix):
+    base = ExternalBase(matrix, 3.2)
+    raw = np.random.default_rng(0).uniform(0, 0.3, (500, 3))
+    np.testing.assert_allclose(base.invert(base.develop(raw, [2.4, 1, 1.7]), [2.4, 1, 1.7]), raw, atol=1e-12)
+
+
+def test_two_gains(sampled, population, draws):
+    """Synthetic clean RAW is as bright as real clean RAW, and its development as bright as real base output."""
+    np.testing.assert_allclose(draws.gain * sampled.median, population.raw.clean_median, rtol=1e-9)
+    developed = [
+        np.median(luminance(draws.base.linear(gain * (pixels / 65535), balance)))
+        for gain, pixels, balance in zip(draws.gain, sampled.pixels, sampled.white_balance, strict=True)
+    ]
+    assert np.median(developed) == pytest.approx(population.base.clean_median, rel=1e-6)
+
+
+def test_draws_follow_the_paper(sampled, population, matrix, settings):
+    """Without light smoke: t = exp(-beta d), with the population's median; level = ratio x the capture's median."""
+    published = settings.model_copy(update={"light": 0.0})
+    drawn = make_draws(sampled, population, matrix, Recipe(labels="published", coordinate="raw"), published)
+    beta = -np.log(population.raw.t_median) / np.median(sampled.depth_range)
+    np.testing.assert_allclose(drawn.contrast, np.exp(-beta * sampled.depth_range), rtol=1e-12)
+    assert drawn.base.exposure == 1
+    for row in range(len(sampled)):
+        clean = drawn.base.linear(drawn.gain[row] * (sampled.pixels[row] / 65535), sampled.white_balance[row])
+        level = population.raw.pivot_ratio * np.median(luminance(clean))
+        assert drawn.pivot[row].mean() == pytest.approx(level, rel=1e-6)
+        pair = next(p for p in population.pairs if f"{p.scene}/{p.view}" == drawn.source[row])
+        direction = np.array(pair.raw.pivot) * np.array(pair.white_balance)
+        np.testing.assert_allclose(drawn.pivot[row] / drawn.pivot[row].mean(), direction / direction.mean(), rtol=1e-9)
+
+
+def test_observations_replay_from_disk(sampled, draws, tmp_path):
+    """Action, base and end-to-end cycles of the stored arrays, recomputed here, reach 100 dB."""
+    write_shard(draws, sampled, tmp_path / "0000.safetensors")
+    stored = tensors(tmp_path / "0000.safetensors")
+    for row, name in enumerate(sampled.names):
+        index = draws.of(name)[0]
+        label = torch.from_numpy(stored["label"][row]).double()
+        action = apply(torch.from_numpy(stored["base"][row]).double(), label)
+        assert psnr(action, stored["target"][row]) >= 100
+        developed = draws.base.develop(stored["raw"][row].astype(np.float64), sampled.white_balance[row])
+        assert psnr(developed, stored["base"][row]) >= 100
+        assert psnr(apply(torch.from_numpy(developed), label), stored["target"][row]) >= 100
+        assert stored["target"][row].min() >= draws.floor[index] - 1e-6
+        assert stored["raw_summary"][row].shape == (3, 64, 64)
+        assert 0 <= stored["raw_summary"][row].min() and stored["raw_summary"][row].max() <= 1
+
+
+def test_fitted_labels_make_the_veil_they_stand_for(sampled, draws):
+    """The inverted label is the physical veil: linear H = t J + (1 - t) c of the clamped clean picture."""
+    from fujinsplat.color import decode, encode
+
+    for index in range(len(draws)):
+        _, clamped, hazy, _ = hazed(draws, index, sampled.pixels[sampled.names.index(draws.capture[index])])
+        t = draws.contrast[index]
+        veil = encode(t * decode(clamped) + (1 - t) * draws.pivot[index])
+        assert psnr(hazy, veil) > 38
+
+
+def test_shards_are_independent(external, sampled, draws, settings, tmp_path):
+    """Sampling and observing in two shards gives the rows of one, bit for bit, in any order."""
+    write_shard(draws, sampled, tmp_path / "all.safetensors")
+    whole = tensors(tmp_path / "all.safetensors")
+    first = 0
+    for name in ("0001", "0000"):
+        members = shard(read_sheet(external), settings.shard, name)
+        sample(members, tmp_path / f"captures{name}.safetensors", settings)
+        part = Captures.load(tmp_path / f"captures{name}.safetensors")
+        write_shard(draws, part, tmp_path / f"{name}.safetensors")
+    first = 0
+    for name in ("0000", "0001"):
+        part = tensors(tmp_path / f"{name}.safetensors")
+        count = len(part["label"])
+        for key, value in part.items():
+            np.testing.assert_array_equal(value, whole[key][first : first + count], err_msg=key)
+        first += count
+    assert first == len(whole["label"])
+
+
+def test_draws_are_deterministic_and_survive_the_disk(sampled, population, matrix, settings, draws, tmp_path):
+    again = make_draws(sampled, population, matrix, Recipe(), settings)
+    for name in ("label", "pivot", "contrast", "gain"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(draws, name))
+    draws.save(tmp_path / "a.safetensors")
+    again.save(tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+    loaded = Draws.load(tmp_path / "a.safetensors")
+    assert loaded.recipe == draws.recipe and loaded.capture == draws.capture
+    np.testing.assert_array_equal(loaded.label, draws.label)
+
+
+def test_an_interrupted_shard_goes_on_where_it_stopped(external, sampled, settings, tmp_path, monkeypatch):
+    """Killed after three captures, the next run decodes only the others and writes the same file."""
+    from fujinsplat.capture import raw as raw_module
+
+    members, decoded, real = read_sheet(external), [], raw_module.read_raw
+
+    def until_killed(path, given):
+        if len(decoded) == 3:
+            raise KeyboardInterrupt
+        decoded.append(path.name)
+        return real(path, given)
+
+    monkeypatch.setattr(raw_module, "read_raw", until_killed)
+    out = tmp_path / "0000.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        sample(members, out, settings)
+    assert not out.exists()
+    seen = []
+    monkeypatch.setattr(raw_module, "read_raw", lambda path, given: (seen.append(path.name), real(path, given))[1])
+    sample(members, out, settings)
+    assert seen == [member.path.name for member in members[3:]]
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+    whole = tmp_path / "whole.safetensors"
+    sample(members, whole, settings)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_report_says_what_fell_out_of_range(sampled, draws, tmp_path):
+    write_shard(draws, sampled, tmp_path / "0000.safetensors")
+    draws.save(tmp_path / "draws.safetensors")
+    report_to_file([tmp_path / "0000.safetensors"], tmp_path / "draws.safetensors", tmp_path / "report.json")
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["observations"] == len(draws)
+    assert min(report["worst_cycle_db"].values()) >= 100
+    clean = [hazed(draws, i, sampled.pixels[sampled.names.index(draws.capture[i])])[0] for i in range(len(draws))]
+    above = np.mean([np.mean(c > draws.ceiling[i]) for i, c in enumerate(clean)])
+    assert report["outside_mean"]["clean_above_ceiling"] == pytest.approx(above)
+
+
+@pytest.mark.parametrize("half", ["curves", "couplings"])
+def test_restricted_recipes_stay_exact(sampled, population, matrix, settings, tmp_path, half):
+    """One half of the action is zero, and the observation is still made by inverting what is left."""
+    recipe = Recipe(curves=half == "curves", couplings=half == "couplings")
+    drawn = make_draws(sampled, population, matrix, recipe, settings)
+    off = drawn.label[:, 384:] if half == "curves" else drawn.label[:, :384]
+    on = drawn.label[:, :384] if half == "curves" else drawn.label[:, 384:]
+    assert np.abs(off).max() == 0 and np.abs(on).max() > 0.01
+    write_shard(drawn, sampled, tmp_path / "0000.safetensors")  # checks the cycles
+
+
+def test_draws_from_actions_leave_the_scene_out(sampled, population, matrix, settings, tmp_path):
+    """No action and no pair of the left-out scene shapes a draw."""
+    random = np.random.default_rng(0)
+    experts = {scene: random.normal(0, 0.05, (4, 573)) for scene in ("one", "two", "three")}
+    recipe = Recipe(draws="actions", without="one")
+    drawn = make_draws(sampled, population, matrix, recipe, settings, experts)
+    assert all(" one" not in source for source in drawn.source)
+    changed = {**experts, "one": experts["one"] + 1}
+    pairs = [p for p in population.pairs if p.scene != "one"]
+    other = make_draws(sampled, type(population).of(pairs, []), matrix, recipe, settings, changed)
+    np.testing.assert_array_equal(drawn.label, other.label)
+    np.testing.assert_array_equal(drawn.gain, other.gain)
+    write_shard(drawn, sampled, tmp_path / "0000.safetensors")
+
+
+def test_a_population_of_one_pair_is_refused(sampled, matrix, settings):
+    with pytest.raises(UserError, match="at least two"):
+        make_draws(sampled, make_population(1), matrix, Recipe(), settings)
+
+
+def test_a_cycle_that_fails_names_the_capture(sampled, draws, tmp_path, monkeypatch):
+    """A stored pixel that does not replay stops the stage, and nothing is written."""
+    from fujinsplat.synthesis import observe as module
+
+    real = module.hazed
+
+    def disturbed(drawn, index, raw):
+        clean, target, hazy, synthetic = real(drawn, index, raw)
+        return clean, target, hazy + (1e-3 if index == 2 else 0), synthetic
+
+    monkeypatch.setattr(module, "hazed", disturbed)
+    with pytest.raises(UserError, match=draws.capture[2]):
+        write_shard(draws, sampled, tmp_path / "0000.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_seeds_belong_to_captures(sampled, settings):
+    """Another seed chooses other pixels of the same capture; the name decides, not the row."""
+    a = captures_module.seed_of("x", 1, "pixels").integers(1 << 30, size=4)
+    assert (a == captures_module.seed_of("x", 1, "pixels").integers(1 << 30, size=4)).all()
+    assert (a != captures_module.seed_of("x", 2, "pixels").integers(1 << 30, size=4)).any()
+    assert (a != captures_module.seed_of("y", 1, "pixels").integers(1 << 30, size=4)).any()
