@@ -87,12 +87,14 @@ class DepthNetwork:
 
 
 def _load(folder: Path):
-    _complete_torchvision()
-    try:
-        from transformers import DepthAnythingForDepthEstimation
+    from safetensors import SafetensorError
 
+    _complete_torchvision()
+    from transformers import DepthAnythingForDepthEstimation
+
+    try:
         return DepthAnythingForDepthEstimation.from_pretrained(str(folder), local_files_only=True, use_safetensors=True)
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{folder} is not a Depth-Anything network ({reason}); download it again") from None
 
