@@ -1,0 +1,173 @@
+"""Training: what it minimises, that it learns, and that being killed changes nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn.functional import smooth_l1_loss
+
+from fujinsplat.color import decode
+from fujinsplat.config import ControllerSettings
+from fujinsplat.controller.data import PRESENTATIONS, batch_at, presented
+from fujinsplat.controller.losses import function_loss, parameter_loss, reconstruction_loss
+from fujinsplat.controller.training import train
+from fujinsplat.flow import apply, probe_grid
+from fujinsplat.flow.photometric import Target
+
+from .conftest import make_observations
+
+QUICK = ControllerSettings(steps=20, batch=8, checkpoint_seconds=1e-6)
+
+
+def test_losses_are_those_of_the_paper(observations):
+    """Written out block by block and pixel by pixel."""
+    random = torch.Generator().manual_seed(0)
+    predicted, label = 0.3 * torch.randn(3, 573, generator=random), observations.label[:3]
+    blocks = [
+        smooth_l1_loss(predicted[:, b * 48 : b * 48 + 48].tanh(), label[:, b * 48 : b * 48 + 48].tanh(), beta=0.05)
+        for b in range(8)
+    ]
+    coupling = smooth_l1_loss(predicted[:, 384:].tanh(), label[:, 384:].tanh(), beta=0.05)
+    expected = torch.stack(blocks).mean() + coupling
+    torch.testing.assert_close(parameter_loss(predicted, label, 7, 16, 0.05), expected)
+
+    base, target = observations.base[:3], observations.target[:3]
+    developed = apply(base, predicted)
+    expected = (decode(developed) - decode(target)).abs().mean() + 0.25 * (developed - target).abs().mean()
+    expected = expected + 0.01 * ((developed - 1).clamp_min(0) + (-developed).clamp_min(0)).mean()
+    actual = reconstruction_loss(predicted, base, Target(target), 7, 16, ControllerSettings())
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_exact_labels_have_no_loss(observations):
+    assert parameter_loss(observations.label, observations.label, 7, 16, 0.05) == 0
+    target = Target(observations.target)
+    assert reconstruction_loss(observations.label, observations.base, target, 7, 16, ControllerSettings()) < 1e-4
+    assert function_loss(observations.label, observations.label, probe_grid(), 7, 16) == 0
+
+
+def test_presentations_are_the_eight_of_the_square():
+    """Four rotations, each with and without a flip: all different, and the first is the picture itself."""
+    summary = torch.rand(1, 3, 64, 64).expand(PRESENTATIONS, -1, -1, -1)
+    shown = presented(summary, torch.arange(PRESENTATIONS))
+    assert torch.equal(shown[0], summary[0])
+    assert len({tuple(picture.flatten()[:200].tolist()) for picture in shown}) == PRESENTATIONS
+    assert torch.equal(shown[4], shown[0].flip(2))
+    for picture in shown:
+        assert torch.equal(picture.flatten().sort().values, summary[0].flatten().sort().values)
+
+
+def test_every_epoch_shows_everything_once():
+    steps = 3 * 12 * PRESENTATIONS // 16
+    seen = [batch_at(step, 16, 12, seed=7) for step in range(steps)]
+    pairs = [(int(o), int(p)) for rows, turns in seen for o, p in zip(rows, turns, strict=True)]
+    for epoch in range(3):
+        part = pairs[epoch * 96 : (epoch + 1) * 96]
+        assert len(set(part)) == 96
+    assert pairs[:96] != pairs[96:192]
+
+
+def test_it_learns(observations):
+    """Fifty updates halve the loss of labels that the summaries tell apart."""
+    _, losses = train(observations, ControllerSettings(steps=60))
+    assert losses[-5:, 0].mean() < 0.5 * losses[0, 0]
+    assert losses[-5:, 1].mean() < 0.7 * losses[0, 1]
+
+
+@pytest.mark.parametrize("killed_at", [1, 11, 19])
+def test_killed_and_resumed_it_ends_with_the_same_weights(observations, tmp_path, killed_at):
+    whole, losses = train(observations, QUICK)
+
+    class Killed(Exception):
+        pass
+
+    def kill(step):
+        if step == killed_at:
+            raise Killed
+
+    checkpoint = tmp_path / "checkpoint"
+    with pytest.raises(Killed):
+        train(observations, QUICK, checkpoint=checkpoint, on_step=kill)
+    resumed, again = train(observations, QUICK, checkpoint=checkpoint)
+    for (name, a), b in zip(whole.state_dict().items(), resumed.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
+    assert torch.equal(losses, again)
+
+
+def test_a_checkpoint_of_another_run_is_not_continued(observations, tmp_path):
+    checkpoint = tmp_path / "checkpoint"
+    other = QUICK.model_copy(update={"seed": 1})
+    train(observations, other, checkpoint=checkpoint)
+    assert checkpoint.exists()
+    fresh, _ = train(observations, QUICK)
+    beside, _ = train(observations, QUICK, checkpoint=checkpoint)
+    assert torch.equal(fresh.trunk[0].weight, beside.trunk[0].weight)
+
+
+def test_a_half_that_labels_do_not_use_stays_zero():
+    """Curves only: no prediction ever moves the couplings, although the reconstruction term would."""
+    data = make_observations(couplings=False)
+    data.label[:, 384:] = 0
+    controller, _ = train(data, ControllerSettings(steps=8))
+    action = controller(data.summary)
+    assert (action[:, 384:] == 0).all() and action[:, :384].abs().max() > 0
+
+
+def test_objectives(observations):
+    """Reconstruction alone never looks at labels; draws from actions are compared as functions."""
+    blind = make_observations(label=torch.zeros(12, 573))
+    a, losses = train(observations, ControllerSettings(steps=3), objective="reconstruction")
+    b, _ = train(blind, ControllerSettings(steps=3), objective="reconstruction")
+    assert torch.equal(a.trunk[0].weight, b.trunk[0].weight)
+    assert (losses[:, 0] == 0).all() and (losses[:, 1] > 0).all()
+    _, losses = train(make_observations(draws="actions"), ControllerSettings(steps=3))
+    assert (losses[:, 0] == 0).all() and (losses[:, 2] > 0).all()
+
+
+def test_a_killed_process_resumes(observations, tmp_path):
+    """The command, killed by the system in the middle of training, ends with the file of an unbroken run."""
+    import json
+    import time
+
+    import numpy as np
+
+    from fujinsplat.files import write_tensors
+
+    shard = tmp_path / "0000.safetensors"
+    arrays = {name: getattr(observations, name).numpy() for name in ("base", "target", "label")}
+    arrays |= {"raw_summary": observations.summary.numpy(), "raw": np.zeros((12, 1), np.float32)}
+    form = {"K": 7, "M": 16, "draws": "veil", "curves": True, "couplings": True}
+    write_tensors(shard, arrays, {"format": "fujinsplat observations 1", "form": json.dumps(form)})
+    command = [
+        sys.executable,
+        "-m",
+        "fujinsplat",
+        "controller",
+        "train",
+        str(shard),
+        "--threads",
+        "1",
+        "--device",
+        "cpu",
+    ]
+    command += ["--settings", "{steps: 24, checkpoint_seconds: 0.01}"]
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "a.safetensors")], cwd=root, stderr=subprocess.DEVNULL
+    )
+    checkpoint = tmp_path / ".a.safetensors.checkpoint"
+    deadline = time.monotonic() + 100
+    while not checkpoint.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert checkpoint.exists() and not (tmp_path / "a.safetensors").exists()
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "a.safetensors")], cwd=root, capture_output=True, text=True
+    )
+    assert "going on from step" in done.stderr, done.stderr
+    subprocess.run([*command, "--out", str(tmp_path / "b.safetensors")], cwd=root, check=True, capture_output=True)
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+    assert not checkpoint.exists()
