@@ -1,10 +1,103 @@
-"""`fujinsplat actions`."""
+"""`fujinsplat actions`: expert actions and the correction distribution."""
 
-from fujinsplat.options import stage_app
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fujinsplat.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
 
 app = stage_app("Fit expert actions and the correction distribution.")
 
+Base = Annotated[Path, typer.Option("--base", help="The scene's Base ISP (safetensors).")]
+Source = Annotated[Path, typer.Option("--source", help="The scene's smoky source views.")]
+Clean = Annotated[Path, typer.Option("--clean", help="Their clean twins.")]
+Scene = Annotated[str | None, typer.Option("--scene", help="The scene's name [the folder above SOURCE].")]
 
-@app.callback()
-def _group() -> None:
-    pass
+
+@app.command()
+def fit(
+    base: Base,
+    source: Source,
+    clean: Clean,
+    out: Annotated[Path, typer.Option("--out", help="The actions (safetensors).")],
+    scene: Scene = None,
+    couplings: Annotated[int, typer.Option("--couplings", min=0, help="K of the colour flow.")] = 7,
+    segments: Annotated[int, typer.Option("--segments", min=2, help="M of the colour flow.")] = 16,
+    settings: SettingsOption = None,
+    threads: ThreadsOption = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """One expert action per source view, from the base output to the clean camera RGB."""
+    from fujinsplat.config import ActionsSettings
+    from fujinsplat.configfile import stage_settings
+    from fujinsplat.runtime import pick_device, use_threads
+
+    chosen = stage_settings(ActionsSettings, settings)
+    use_threads(threads)
+    from fujinsplat.actions.fit import fit_scene
+    from fujinsplat.capture import SourceViews
+    from fujinsplat.flow.store import save
+    from fujinsplat.isp import load
+    from fujinsplat.progress import say
+
+    name = scene or source.resolve().parent.name
+    views = SourceViews(source), SourceViews(clean)
+    actions = fit_scene(load(base), *views, chosen, couplings, segments, pick_device(device), name)
+    save(out, actions)
+    psnr = actions.extra["psnr"]
+    say(f"{name}: {len(psnr)} actions, fit to target {psnr.mean():.2f} dB (worst {psnr.min():.2f})")
+
+
+@app.command()
+def veil(
+    base: Base,
+    source: Source,
+    clean: Clean,
+    out: Annotated[Path, typer.Option("--out", help="The scene's fits (JSON).")],
+    scene: Scene = None,
+    settings: SettingsOption = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """Contrast t and pivot colour of each pair of one scene, in RAW and in the decoded base output."""
+    from fujinsplat.config import ActionsSettings
+    from fujinsplat.configfile import stage_settings
+    from fujinsplat.runtime import use_threads
+
+    chosen = stage_settings(ActionsSettings, settings)
+    use_threads(threads)
+    from fujinsplat.actions.measure import measure
+    from fujinsplat.actions.population import save
+    from fujinsplat.capture import SourceViews
+    from fujinsplat.isp import load
+    from fujinsplat.progress import say
+
+    name = scene or source.resolve().parent.name
+    found = measure(name, load(base), SourceViews(source), SourceViews(clean), chosen.percentiles)
+    save(out, found)
+    say(f"{name}: {len(found.pairs)} pairs measured, {len(found.left_out)} fits left out")
+
+
+@app.command()
+def population(
+    out: Annotated[Path, typer.Option("--out", help="The correction distribution (JSON).")],
+    veils: Annotated[list[Path] | None, typer.Argument(help="What `actions veil` wrote, one file per scene.")] = None,
+    use: Annotated[Path | None, typer.Option("--use", help="Check and take this population instead.")] = None,
+) -> None:
+    """Merge the scenes' fits into population.json, or take a given one (docs/population.md has the schema)."""
+    from fujinsplat.actions import measure
+    from fujinsplat.actions.population import COORDINATES, load, save
+    from fujinsplat.errors import UserError
+    from fujinsplat.progress import say
+
+    if (use is None) == (not veils):
+        raise UserError("give the scenes' files that `actions veil` wrote, or --use POPULATION.json, and not both")
+    found = load(use) if use else measure.merge(veils)
+    save(out, found)
+    for coordinate in COORDINATES:
+        if summary := getattr(found, coordinate):
+            say(
+                f"{coordinate}: {summary.pairs} pairs, t {summary.t_min:.2f}-{summary.t_max:.2f},"
+                f" median {summary.t_median:.2f}; clean median {summary.clean_median:.4f};"
+                f" pivot / median {summary.pivot_ratio:.2f}"
+            )

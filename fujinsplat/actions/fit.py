@@ -29,7 +29,7 @@ class Samples:
 
 
 def draw_pixels(stem: str, available: int, count: int, seed: int) -> np.ndarray:
-    """A view's fixed random pixels: without repetition, from the seed and the view's own name, so order plays no part."""
+    """A view's fixed random pixels, without repetition; from the seed and its own name, so order plays no part."""
     generator = np.random.default_rng([seed, crc32(stem.encode())])
     return np.sort(generator.choice(available, size=count, replace=False))
 
@@ -90,9 +90,7 @@ def fit(
     target = Target(clean_encoded)
 
     def losses() -> torch.Tensor:
-        picture = photometric(
-            apply(base_encoded, action, K, M), target, settings.weight_encoded, settings.weight_range
-        )
+        picture = photometric(apply(base_encoded, action, K, M), target, settings.weight_encoded, settings.weight_range)
         return picture + settings.weight_coupling * action[:, curves:].square().sum(dim=1)
 
     with one_torch_thread():
@@ -102,3 +100,29 @@ def fit(
             optimizer.step()
     with torch.no_grad():
         return action.detach(), losses()
+
+
+def score(actions: torch.Tensor, stems: list[str], base, source, clean, K: int, M: int) -> torch.Tensor:
+    """Fit-to-target PSNR of every view `[V]`: the whole corrected picture, 8 bit, against the clean camera RGB."""
+    from fujinsplat.evaluate.protocol import psnr
+    from fujinsplat.isp import develop, materialize
+
+    scores = []
+    for action, stem in zip(actions.cpu(), progress(stems, "scoring", unit="view"), strict=True):
+        base_encoded = torch.from_numpy(materialize(develop(base, source.raw(stem))).astype(np.float32) / 255)
+        corrected = materialize(apply(base_encoded, action, K, M).numpy())
+        scores.append(psnr(corrected, clean.rgb(stem)))
+    return torch.tensor(scores, dtype=torch.float32)
+
+
+def fit_scene(base, source, clean, settings: ActionsSettings, K: int, M: int, device: str = "cpu", scene: str = ""):
+    """The expert actions of one scene, ready to be saved: `Actions` with `loss` and `psnr` per view."""
+    from fujinsplat.flow.store import Actions
+
+    samples = sample(base, source, clean, settings)
+    actions, losses = fit(samples.base_encoded.to(device), samples.clean_encoded.to(device), settings, K, M)
+    if not actions.isfinite().all():
+        raise UserError(f"the fit of {scene or 'the scene'} diverged; lower actions.lr (now {settings.lr})")
+    psnr = score(actions, samples.stems, base, source, clean, K, M)
+    note = {"scene": scene, "pixels": samples.base_encoded.shape[1], "steps": settings.steps}
+    return Actions(actions.cpu(), K, M, samples.stems, {"loss": losses.cpu(), "psnr": psnr}, note)

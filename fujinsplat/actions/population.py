@@ -5,7 +5,7 @@ of the smoky and the clean RAW, the coordinate in which the action works. docs/p
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -21,6 +21,9 @@ COORDINATES: tuple[Coordinate, ...] = ("raw", "base")
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Color = tuple[Positive, Positive, Positive]
 Contrast = Annotated[float, Field(gt=0, le=1)]
+
+
+Loaded = TypeVar("Loaded", bound=BaseModel)
 
 
 class _Model(BaseModel):
@@ -65,6 +68,13 @@ class LeftOut(_Model):
     view: str
     coordinate: Coordinate
     reason: str
+
+
+class ScenePairs(_Model):
+    """What one scene adds to a population: `actions/{scene}.veil.json`."""
+
+    pairs: list[Pair]
+    left_out: list[LeftOut]
 
 
 class Summary(_Model):
@@ -170,14 +180,22 @@ def _middle(pairs: list[Pair]) -> Color:
 
 def load(path: Path | str) -> Population:
     """Read and validate; every mistake in a hand-written file is named by its key."""
+    return _load(path, Population)
+
+
+def load_pairs(path: Path | str) -> ScenePairs:
+    return _load(path, ScenePairs)
+
+
+def _load(path: Path | str, model: type[Loaded]) -> Loaded:
     values = read_json(path)
     if not isinstance(values, dict):
         raise UserError(f"{path} is not a population file: it must hold one JSON object; see docs/population.md")
     try:
-        return checked(Population, values)
+        return checked(model, values)
     except UserError as error:
         raise UserError(f"{path}: {error}; see docs/population.md") from None
 
 
-def save(path: Path | str, population: Population) -> None:
+def save(path: Path | str, population: Population | ScenePairs) -> None:
     write_json(path, population.model_dump(mode="json"))
