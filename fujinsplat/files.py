@@ -94,7 +94,10 @@ def write_tensors(path: Path | str, tensors: dict[str, Any], metadata: dict[str,
     """
     numpy = all(type(tensor).__module__ == "numpy" for tensor in tensors.values())
     if numpy:
+        import numpy as np
         from safetensors.numpy import save_file
+
+        tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}  # saved as they lie in memory
     else:
         from safetensors.torch import save_file
     with atomic_file(path) as temporary:

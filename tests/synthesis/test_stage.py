@@ -101,8 +101,10 @@ def test_observations_replay_from_disk(sampled, draws, tmp_path):
         assert psnr(developed, stored["base"][row]) >= 100
         assert psnr(apply(torch.from_numpy(developed), label), stored["target"][row]) >= 100
         assert stored["target"][row].min() >= draws.floor[index] - 1e-6
-        assert stored["raw_summary"][row].shape == (3, 64, 64)
-        assert 0 <= stored["raw_summary"][row].min() and stored["raw_summary"][row].max() <= 1
+        _, _, hazy, raw = hazed(draws, index, sampled.taps[row])
+        for kind, taps in (("raw", raw), ("rgb", hazy)):
+            expected = interpolate(taps, sampled.blend[row])
+            np.testing.assert_allclose(stored[f"{kind}_summary"][row], expected, atol=1e-6)
 
 
 def test_fitted_labels_make_the_veil_they_stand_for(sampled, draws):
