@@ -137,3 +137,9 @@ class Plan:
         """For `input:` of the isp rule: the imported base that replaces calibration, where the settings name one."""
         checkpoint = self.stage(wildcards.dataset, "isp").checkpoint
         return [checkpoint.replace("{scene}", wildcards.scene)] if checkpoint else []
+
+    # splat
+
+    def delta_option(self, wildcards) -> str:
+        """For `params:` of the splat rule: whether the variant reconciles its views with the delta-ISP."""
+        return "--delta" if self.variant(wildcards.variant).delta else "--no-delta"

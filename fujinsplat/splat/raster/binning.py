@@ -1,8 +1,8 @@
 """Which splats each tile blends, nearest first.
 
-Splats are ordered once by depth (single precision, ties by index, so the order is the same on every run and engine), then
-dealt out to tiles in that order. Within the rectangle of tiles around a splat, each row of tiles keeps only those that the
-splat's ellipse reaches.
+Splats are ordered once by depth (single precision, ties by index, so the order is the same on every run and engine),
+then dealt out to tiles in that order. Within the rectangle of tiles around a splat, each row of tiles keeps only those
+that the splat's ellipse reaches.
 """
 
 import numpy as np
@@ -46,8 +46,8 @@ def _edge(dy, splat):
 def _columns(u, v, splat, tile_y, x0, x1):
     """Half-open range of tiles in [x0, x1) that the ellipse reaches within one row of tiles.
 
-    The right edge is a concave function of dy with its top at dy = LEAN, so over the row of tiles it is largest at LEAN clamped
-    to the row; the left edge is its mirror image. A tenth of a pixel is added against rounding.
+    The right edge is a concave function of dy with its top at dy = LEAN, so over the row of tiles it is largest at
+    LEAN clamped to the row; the left edge is its mirror image. A tenth of a pixel is added against rounding.
     """
     low = max(tile_y * TILE_H - v, -splat[HALF_H])
     high = min((tile_y + 1) * TILE_H - v, splat[HALF_H])
@@ -62,8 +62,9 @@ def _columns(u, v, splat, tile_y, x0, x1):
 def bin_splats(centres, splats, depths, radii, rects, tiles_x, tiles_y):
     """Deal the splats out to tiles.
 
-    Returns `starts [tiles + 1]` and `members [pairs]` (splat indices, tile by tile, nearest first), and for the gradients
-    `firsts [N]`, `counts [N]` and `places [pairs]`: splat i takes part at `places[firsts[i] : firsts[i] + counts[i]]`.
+    Returns `starts [tiles + 1]` and `members [pairs]` (splat indices, tile by tile, nearest first), and for the
+    gradients `firsts [N]`, `counts [N]` and `places [pairs]`: splat i takes part at `places[firsts[i] : firsts[i] +
+    counts[i]]`.
     """
     n = depths.shape[0]
     seen, number, most = np.empty(n, np.int32), 0, 0

@@ -1,8 +1,8 @@
 """Front-to-back blending of each tile's splats.
 
-Per-tile state lives in ONE flat float32 array of planes and is indexed with unsigned integers: separate arrays would need
-more alias checks than LLVM's limit, and signed indices bring wrap-around selects; either one silently turns vectorisation
-off and costs a factor of five.
+Per-tile state lives in ONE flat float32 array of planes and is indexed with unsigned integers: separate arrays would
+need more alias checks than LLVM's limit, and signed indices bring wrap-around selects; either one silently turns
+vectorisation off and costs a factor of five.
 """
 
 import numpy as np
@@ -110,8 +110,8 @@ def _blend_tile(ox, oy, columns, rows, centres, splats, members, first, end, bac
 
 @njit(parallel=True, **FAST)
 def blend(centres, splats, starts, members, background, image, transmittance, lasts):
-    """Fill `image [H, W, 3]`, `transmittance [H, W]` (what reaches the background) and `lasts [H, W]`: the number, within
-    its tile's list, of the last splat each pixel saw (-1: none)."""
+    """Fill `image [H, W, 3]`, `transmittance [H, W]` (what reaches the background) and `lasts [H, W]`: the number,
+    within its tile's list, of the last splat each pixel saw (-1: none)."""
     height, width = transmittance.shape
     tiles_x, tiles_y = (width + TILE_W - 1) // TILE_W, (height + TILE_H - 1) // TILE_H
     for tile in prange(tiles_x * tiles_y):

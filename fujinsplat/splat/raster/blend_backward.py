@@ -1,9 +1,9 @@
 """Gradients of the blended picture with respect to the splats.
 
-Each tile walks its splats from the last one any of its pixels saw back to the first, recovering the transmittance before
-each splat by division and carrying the radiance from behind it, so relative precision is kept even behind opaque splats.
-Gradients of each (tile, splat) pair go to their own place in a buffer and are then summed per splat in a fixed order:
-no atomics, the same bits on every run and for every number of threads.
+Each tile walks its splats from the last one any of its pixels saw back to the first, recovering the transmittance
+before each splat by division and carrying the radiance from behind it, so relative precision is kept even behind
+opaque splats. Gradients of each (tile, splat) pair go to their own place in a buffer and are then summed per splat in
+a fixed order: no atomics, the same bits on every run and for every number of threads.
 """
 
 import numpy as np
@@ -39,9 +39,9 @@ MIDDLE_X, MIDDLE_Y = 0.5 * (TILE_W - 1), 0.5 * (TILE_H - 1)  # the tile's middle
 def _moments(sums, x, y, splat, pair):
     """One pair's gradients from its per-column sums.
 
-    `sums` holds, per column of the tile, sums over rows of g, g*r, g*r^2 (g = dL/dsigma, r the row from the tile's middle) and of
-    weight * dL/dcolour. They are moved, in float64, to moments in the splat's own coordinates (du, dy), small numbers even
-    when the splat's centre is far outside the tile.
+    `sums` holds, per column of the tile, sums over rows of g, g*r, g*r^2 (g = dL/dsigma, r the row from the tile's
+    middle) and of weight * dL/dcolour. They are moved, in float64, to moments in the splat's own coordinates (du, dy),
+    small numbers even when the splat's centre is far outside the tile.
     """
     m0, mx, my, mxx, mxy, myy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     red, green, blue = ZERO, ZERO, ZERO

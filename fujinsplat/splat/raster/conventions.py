@@ -1,8 +1,8 @@
 """The numbers every rasteriser here agrees on, and how its kernels are compiled.
 
 They are gsplat's, so that a scene trained on a laptop's CPU renders the same on a GPU: pixel centres at +0.5, `EPS2D`
-added to the projected covariance, contributions below 1/255 skipped, alpha capped at 0.999, and a pixel is finished by the
-first Gaussian that would bring its transmittance to 1e-4 or below (that Gaussian is not blended).
+added to the projected covariance, contributions below 1/255 skipped, alpha capped at 0.999, and a pixel is finished by
+the first Gaussian that would bring its transmittance to 1e-4 or below (that Gaussian is not blended).
 
 Numba's disk cache notices a change of the file a kernel stands in, not of a constant or helper it imports;
 `kernel_cache.forget_stale_kernels` closes that gap when this package is imported.

@@ -20,13 +20,14 @@ def rasterize(
 ) -> tuple[Tensor, Tensor, dict]:
     """Render Gaussians with linear colours, differentiably.
 
-    means `[N, 3]` world; quats `[N, 4]` (w, x, y, z), any length; scales `[N, 3]` standard deviations; opacities `[N]` in [0, 1];
-    sh `[N, 1 | 4 | 9 | 16, 3]` coefficients of linear colour minus 1/2. All are activated values. `viewmat [4, 4]` takes world to
-    camera (OpenCV axes: x right, y down, z forward), `K [3, 3]` in pixels, pixel centres at +0.5; `background [3]` linear.
+    means `[N, 3]` world; quats `[N, 4]` (w, x, y, z), any length; scales `[N, 3]` standard deviations; opacities `[N]`
+    in [0, 1]; sh `[N, 1 | 4 | 9 | 16, 3]` coefficients of linear colour minus 1/2. All are activated values. `viewmat
+    [4, 4]` takes world to camera (OpenCV axes: x right, y down, z forward), `K [3, 3]` in pixels, pixel centres at
+    +0.5; `background [3]` linear.
 
-    Returns the picture `[H, W, 3]` (linear, not clamped above), alpha `[H, W]`, and `info` for densification and depth:
-    `means2d [1, N, 2]` (call `retain_grad` before the backward pass), `radii [1, N, 2]`, `depths [1, N]`, `depth [H, W]`
-    (accumulated), `width`, `height`, `n_cameras`, `gaussian_ids`.
+    Returns the picture `[H, W, 3]` (linear, not clamped above), alpha `[H, W]`, and `info` for densification and
+    depth: `means2d [1, N, 2]` (call `retain_grad` before the backward pass), `radii [1, N, 2]`, `depths [1, N]`,
+    `depth [H, W]` (accumulated), `width`, `height`, `n_cameras`, `gaussian_ids`.
 
     CUDA tensors go to gsplat, float32 CPU tensors to our compiled kernels, float64 CPU tensors to the reference.
     """

@@ -1,7 +1,7 @@
 """Real spherical harmonics up to degree 3, in the order and signs of 3DGS, as kernels.
 
-`basis` fills the 1, 4, 9 or 16 values for a unit direction; `basis_gradient` gives the derivative of a weighted sum of them
-with respect to that direction.
+`basis` fills the 1, 4, 9 or 16 values for a unit direction; `basis_gradient` gives the derivative of a weighted sum of
+them with respect to that direction.
 """
 
 from numba import njit

@@ -5,9 +5,9 @@ A splat is stored so that its exponent is a sum of two squares,
     sigma(dx, dy) = (sharpness * (dx + shear * dy)^2 + sharpness_y * dy^2),
     sharpness = c11 / (2 det),  shear = -c01 / c11,  sharpness_y = 1 / (2 c11)
 
-for the projected covariance c = [[c00, c01], [c01, c11]]: the same quadratic form as with the inverse covariance, but without
-its cancellation for needle-like splats. All of this is scalar code, so float64 costs next to nothing here and keeps
-depth ties, needles and far-away Gaussians exact; what the pixel loops read is float32.
+for the projected covariance c = [[c00, c01], [c01, c11]]: the same quadratic form as with the inverse covariance, but
+without its cancellation for needle-like splats. All of this is scalar code, so float64 costs next to nothing here and
+keeps depth ties, needles and far-away Gaussians exact; what the pixel loops read is float32.
 """
 
 import numpy as np
@@ -130,9 +130,9 @@ def _project_one(
     depths[i] = z
     if not (opacity >= ALPHA_MIN and z >= NEAR and z <= FAR):
         return False
-    iz, tx, ty, a0, a1 = _jacobian(x, y, z, cam)
-    q, r0, r1, r2 = _rotation(quats, i)
-    b0, b1, c00, c01, c11, det = _footprint(scales, i, a0, a1, r0, r1, r2)
+    iz, _tx, _ty, a0, a1 = _jacobian(x, y, z, cam)
+    _q, r0, r1, r2 = _rotation(quats, i)
+    _b0, _b1, c00, c01, c11, det = _footprint(scales, i, a0, a1, r0, r1, r2)
     u, v = cam[12] * x * iz + cam[14], cam[13] * y * iz + cam[15]
     reach = np.log(opacity / ALPHA_MIN)  # sigma at which the contribution falls below ALPHA_MIN
     half_w, half_h = np.sqrt(2 * reach * c00), np.sqrt(2 * reach * c11)
@@ -205,7 +205,7 @@ def _colour_backward(i, means, sh, cam, splats, grads, values, weights, v_sh):
 def _shape_backward(i, quats, scales, splats, grads, a0, a1, v_quats, v_scales):
     """Gradients of quaternion and scale into their arrays; returns those of the Jacobian's two rows."""
     q, r0, r1, r2 = _rotation(quats, i)
-    b0, b1, c00, c01, c11, det = _footprint(scales, i, a0, a1, r0, r1, r2)
+    b0, b1, _c00, c01, c11, det = _footprint(scales, i, a0, a1, r0, r1, r2)
     # sharpness a = c11/det, shear k = -c01/c11, sharpness_y d = 1/c11, differentiated by the covariance
     a, k, d = c11 / det, -c01 / c11, 1.0 / c11
     ga, gk, gd = float(grads[i, D_SHARPNESS]), float(grads[i, D_SHEAR]), float(grads[i, D_SHARPNESS_Y])

@@ -36,8 +36,8 @@ def rotation_matrices(quats: Tensor) -> Tensor:
 def project(means: Tensor, quats: Tensor, scales: Tensor, viewmat: Tensor, K: Tensor, width: int, height: int):
     """Picture positions `[N, 2]` (px), covariances `[N, 2, 2]` (px^2, EPS2D included) and depths `[N]`.
 
-    The covariance is that of the affine map that touches the perspective projection at the Gaussian's centre (EWA splatting);
-    for centres far outside the picture the map is taken at the edge of a guard band.
+    The covariance is that of the affine map that touches the perspective projection at the Gaussian's centre (EWA
+    splatting); for centres far outside the picture the map is taken at the edge of a guard band.
     """
     R, t = viewmat[:3, :3], viewmat[:3, 3]
     x, y, z = (means @ R.T + t).unbind(-1)
@@ -113,7 +113,8 @@ def pixel_centres(rows: range, width: int, like: Tensor) -> Tensor:
 
 
 def visible_radii(means2d: Tensor, covariances: Tensor, depths: Tensor, opacities: Tensor, width: int, height: int):
-    """Half sizes `[N, 2]` (whole px) of the box where alpha is at least ALPHA_MIN; 0 for what the picture does not see."""
+    """Half sizes `[N, 2]` (whole px) of the box where alpha is at least ALPHA_MIN; 0 for what the picture does not
+    see."""
     reach = torch.sqrt(2 * torch.log((opacities / ALPHA_MIN).clamp_min(1)))
     radii = torch.ceil(reach[:, None] * covariances.diagonal(dim1=-2, dim2=-1).sqrt())
     size = means2d.new_tensor([width, height])

@@ -1,0 +1,84 @@
+"""From our linear Gaussians to a file that looks right in any viewer.
+
+Viewers blend display-encoded colours; our Gaussians blend light. So the exported colours are refitted: each Gaussian's
+linear colour, seen from many directions, is encoded and fitted by SH again. Where Gaussians overlap the two ways of
+blending still differ, so the export's colours and opacities are then fine-tuned on our own renders, from poses around
+the source cameras.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fujinsplat.capture import Camera
+from fujinsplat.color import encode
+from fujinsplat.config import SplatSettings
+from fujinsplat.progress import progress
+from fujinsplat.splat.loss import photometric_loss, psnr
+from fujinsplat.splat.model import Gaussians
+from fujinsplat.splat.path import camera_path
+from fujinsplat.splat.raster.reference import harmonics
+from fujinsplat.splat.render import camera_tensors, render_encoded
+
+DIRECTIONS = 48
+CHUNK = 50_000
+RATES = {"sh0": 2.5e-3, "shN": 2.5e-4, "opacities": 1e-2}
+
+
+def sphere(count: int) -> Tensor:
+    """`count` directions spread evenly over the sphere (Fibonacci), float32 `[count, 3]`."""
+    i = torch.arange(count, dtype=torch.float64) + 0.5
+    z, turn = 1 - 2 * i / count, i * math.pi * (1 + math.sqrt(5))
+    radius = (1 - z * z).sqrt()
+    return torch.stack([radius * turn.cos(), radius * turn.sin(), z], -1).to(torch.float32)
+
+
+@torch.no_grad()
+def refit(linear: Gaussians) -> Gaussians:
+    """The same Gaussians with display-encoded SH, fitted Gaussian by Gaussian over the sphere."""
+    p = linear.parameters
+    sh = torch.cat([p["sh0"], p["shN"]], 1)
+    basis = harmonics(sphere(DIRECTIONS), sh.shape[1]).to(sh.device)
+    solve = torch.linalg.pinv(basis)
+    fitted = torch.cat(
+        [torch.einsum("kd,ndc->nkc", solve, encode((basis @ part + 0.5).clamp(0, 1)) - 0.5) for part in sh.split(CHUNK)]
+        or [sh]
+    )
+    values = {name: value.detach().clone() for name, value in p.items()}
+    return Gaussians(values | {"sh0": fitted[:, :1].contiguous(), "shN": fitted[:, 1:].contiguous()})
+
+
+def viewer_render(gaussians: Gaussians, camera: Camera) -> Tensor:
+    """As a viewer shows the exported file: display colours blended as they are, then clamped; `[H, W, 3]` encoded."""
+    device = gaussians.parameters["means"].device
+    return gaussians.render(*camera_tensors(camera, device))[0].clamp(0, 1)
+
+
+def bake(linear: Gaussians, cameras: list[Camera], settings: SplatSettings) -> Gaussians:
+    """Display-encoded Gaussians for export: refit, then `bake_steps` updates against our own linear renders."""
+    baked = refit(linear)
+    if not len(linear):
+        return baked
+    poses = [*cameras, *(camera_path(cameras, 2 * len(cameras)) if len(cameras) > 1 else [])]
+    optimizer = torch.optim.Adam([{"params": [baked.parameters[n]], "lr": lr} for n, lr in RATES.items()], fused=True)
+    order = np.random.default_rng(settings.seed)
+    for step in progress(range(settings.bake_steps), "display colours"):
+        if step % len(poses) == 0:
+            turn = order.permutation(len(poses))
+        camera = poses[turn[step % len(poses)]]
+        for group, rate in zip(optimizer.param_groups, RATES.values(), strict=True):
+            group["lr"] = rate * (1 - step / settings.bake_steps)
+        loss = photometric_loss(viewer_render(baked, camera), render_encoded(linear, camera), settings.lambda_dssim)
+        loss.backward()
+        optimizer.step()
+        for value in baked.parameters.values():
+            value.grad = None
+    return baked
+
+
+@torch.no_grad()
+def agreement(linear: Gaussians, baked: Gaussians, cameras: list[Camera]) -> dict[str, float]:
+    """PSNR (dB) between viewer-style renders of the export and our own, by stem."""
+    return {c.stem: psnr(viewer_render(baked, c), render_encoded(linear, c)) for c in cameras}
