@@ -97,7 +97,8 @@ def write_tensors(path: Path | str, tensors: dict[str, Any], metadata: dict[str,
         import numpy as np
         from safetensors.numpy import save_file
 
-        tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}  # saved as they lie in memory
+        # the library saves arrays as they lie in memory
+        tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     else:
         from safetensors.torch import save_file
     with atomic_file(path) as temporary:
