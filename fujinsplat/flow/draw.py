@@ -82,7 +82,7 @@ def _grey_panel(ax, action: torch.Tensor, K: int, M: int) -> None:
     for edge in (0, 1):
         ax.axvline(edge, color=BLACK, lw=0.4)
     ax.set(title="greys in, channels out", xlabel="encoded grey", ylabel="encoded result", xlim=(-0.1, 1.1))
-    ax.set_ylim(min(-0.15, *np.clip(out.min(), -0.6, 0, out=None)[None]), max(1.15, np.clip(out.max(), 1, 1.6)))
+    ax.set_ylim(max(-0.6, min(-0.15, out.min())), min(1.6, max(1.15, out.max())))
     ax.legend(loc="upper left")
 
 

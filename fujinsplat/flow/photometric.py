@@ -19,9 +19,7 @@ class Target:
         self.linear = decode(self.encoded)
 
 
-def photometric(
-    developed: torch.Tensor, target: Target, weight_encoded: float, weight_range: float
-) -> torch.Tensor:
+def photometric(developed: torch.Tensor, target: Target, weight_encoded: float, weight_range: float) -> torch.Tensor:
     """The loss of each picture, `[B]`; `developed [B, N, 3]` encoded, not clamped."""
     if developed.device.type == "cpu" and developed.dtype == torch.float32:
         return _Fused.apply(developed, target, weight_encoded, weight_range)
@@ -45,9 +43,9 @@ class _Fused(torch.autograd.Function):
         B = len(developed)
         gradient = torch.empty_like(developed)
         arrays = (t.detach().view(B, -1).numpy() for t in (developed, target.encoded, target.linear, gradient))
-        loss = value_and_gradient(*arrays, weight_encoded, weight_range)
+        sums = value_and_gradient(*arrays, weight_encoded, weight_range)
         ctx.save_for_backward(gradient)
-        return torch.from_numpy(loss)
+        return torch.from_numpy(sums.sum(axis=1) / max(developed[0].numel(), 1)).to(developed.dtype)
 
     @staticmethod
     @torch.autograd.function.once_differentiable

@@ -42,19 +42,27 @@ def _sum(values):
 
 @njit(cache=True, error_model="numpy", parallel=True, nogil=True)
 def value_and_gradient(z, j, j_linear, gradient, weight_encoded, weight_range):
-    """`z`, `j`, `j_linear`, `gradient`: float32 `[B, 3N]`; fills `gradient`, returns the loss `[B]`."""
+    """`z`, `j`, `j_linear`, `gradient`: float32 `[B, 3N]`; fills `gradient`, returns the losses' sums `[B, chunks]`.
+
+    Exactly one parallel loop: each start of one costs a wake-up of all threads.
+    """
     B, n = z.shape
     chunks = (n + CHUNK - 1) // CHUNK
-    sums = np.zeros((B, max(chunks, 1)), np.float64)
+    sums = np.empty((B, chunks), np.float64)
     scale = np.float32(1 / max(n, 1))
     for task in prange(B * chunks):
         b, c = task // chunks, task % chunks
         first, last = c * CHUNK, min((c + 1) * CHUNK, n)
         losses = np.empty(last - first, np.float32)
         weights = np.float32(weight_encoded), np.float32(weight_range)
-        _chunk(z[b, first:last], j[b, first:last], j_linear[b, first:last], gradient[b, first:last], losses, scale, *weights)
+        _chunk(
+            z[b, first:last],
+            j[b, first:last],
+            j_linear[b, first:last],
+            gradient[b, first:last],
+            losses,
+            scale,
+            *weights,
+        )
         sums[b, c] = _sum(losses)
-    loss = np.empty(B, np.float32)
-    for b in range(B):
-        loss[b] = sums[b].sum() * scale
-    return loss
+    return sums

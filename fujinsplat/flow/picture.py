@@ -13,7 +13,7 @@ from fujinsplat.flow import operator
 def develop(image: Path, out: Path, action: torch.Tensor, K: int, M: int, invert: bool = False) -> None:
     """Read `image` (encoded RGB, 8 or 16 bit), apply (or undo) `action [P]`, clip to [0, 1], write `out` in 8 bit.
 
-    A 16-bit result is written when `out` is a TIFF or PNG and `image` had 16 bits.
+    A TIFF of 16 bits is written when `image` had 16 bits and `out` is a TIFF.
     """
     pixels, levels = read_encoded(image)
     direction = operator.invert if invert else operator.apply
@@ -23,12 +23,12 @@ def develop(image: Path, out: Path, action: torch.Tensor, K: int, M: int, invert
 
 def read_encoded(path: Path) -> tuple[np.ndarray, int]:
     """float32 `[H, W, 3]` in [0, 1], and the largest level of the file (255 or 65535)."""
-    import imageio.v3 as iio
+    from skimage import io
 
     if not path.is_file():
         raise UserError(f"{path} does not exist; give an RGB picture")
     try:
-        pixels = iio.imread(path)
+        pixels = io.imread(path)
     except Exception as error:  # every reader raises its own kind
         raise UserError(f"{path} is not a readable picture ({' '.join(str(error).split())[:120]})") from None
     if pixels.ndim == 2:
@@ -41,11 +41,11 @@ def read_encoded(path: Path) -> tuple[np.ndarray, int]:
 
 def write_levels(path: Path, pixels: np.ndarray) -> None:
     """8 or 16 bit `[H, W, 3]`; a format without 16 bits gets the upper eight."""
-    import imageio.v3 as iio
+    from skimage import io
 
     if path.suffix.lower() not in (".png", ".jpg", ".jpeg", ".tif", ".tiff"):
         raise UserError(f"cannot write {path}: choose a name that ends in .png, .jpg or .tif")
     if pixels.dtype == np.uint16 and path.suffix.lower() not in (".tif", ".tiff"):
         pixels = np.round(pixels / 257).astype(np.uint8)
     with atomic_file(path) as temporary:
-        iio.imwrite(temporary, pixels)
+        io.imsave(temporary, pixels, check_contrast=False)

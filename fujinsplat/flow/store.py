@@ -59,7 +59,7 @@ def save(path: Path | str, actions: Actions) -> None:
 
 
 def load(path: Path | str) -> Actions:
-    """Read what `save` wrote (or any safetensors with a tensor `action` and K, M in its metadata)."""
+    """Read what `save` wrote, or the actions of a developed scene."""
     from safetensors import SafetensorError, safe_open
 
     if not Path(path).is_file():
@@ -67,7 +67,11 @@ def load(path: Path | str) -> Actions:
     try:
         with safe_open(str(path), framework="pt") as stream:
             metadata = stream.metadata() or {}
-            tensors = {name: stream.get_tensor(name) for name in stream.keys()}
+            tensors = {name: stream.get_tensor(name) for name in stream.keys() if not name.startswith("base/")}
+        if "developed" in metadata and "actions" in tensors:
+            described = json.loads(metadata["developed"])
+            kind = {"kind": described["kind"]}
+            return Actions(tensors["actions"], int(described["K"]), int(described["M"]), described["stems"], note=kind)
         if "action" not in tensors:
             raise UserError(
                 f"{path} holds no tensor `action`; give a file written by `fujinsplat actions fit` or develop"
@@ -76,5 +80,5 @@ def load(path: Path | str) -> Actions:
         K, M = int(metadata.get("K", COUPLINGS)), int(metadata.get("M", SEGMENTS))
         stems, note = json.loads(metadata.get("stems", "[]")), json.loads(metadata.get("note", "{}"))
         return Actions(action, K, M, stems, tensors, note)
-    except (SafetensorError, ValueError) as error:
+    except (SafetensorError, ValueError, KeyError) as error:
         raise UserError(f"{path} is not a readable action file ({error}); build it again") from None
