@@ -28,8 +28,8 @@ class DemoSettings(Settings):
     """The embedded demo world, made from a seed."""
 
     seed: Steps = setting(20260, "another seed gives another world")
-    width: Annotated[int, Field(ge=32)] = setting(240, "picture width in pixels")
-    height: Annotated[int, Field(ge=32)] = setting(160, "picture height in pixels")
+    width: Annotated[int, Field(ge=32, multiple_of=2)] = setting(240, "picture width in pixels; RAW has twice as many")
+    height: Annotated[int, Field(ge=32, multiple_of=2)] = setting(160, "picture height in pixels; RAW has twice as many")
     source_views: Annotated[int, Field(ge=2)] = setting(24, "smoky views per scene, each with a clean twin")
     held_views: Count = setting(4, "clean held views per scene [supp. H]")
     external: Count = setting(96, "smoke-free external captures for the synthesis stage")
@@ -73,7 +73,7 @@ class IspSettings(Settings):
     initial: Literal["fitted", "metadata"] = setting(
         "fitted", "initial state: metadata and tone regression; `fitted` adds a least-squares matrix and G9"
     )
-    initial_pixels: Count = setting(200_000, "pixels of all source views that the initial state is fitted to")
+    initial_pixels: Count = setting(100_000, "pixels of all source views that the initial state is fitted to")
     initial_matrix: Positive = setting(1e-5, "pull of the initial matrix to the metadata's, per pixel")
     initial_smooth: Positive = setting(1e-4, "weight of the first differences of the initial G9, per pixel")
     seed: Steps = setting(82751, "[supp. B]")

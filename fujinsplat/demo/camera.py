@@ -7,16 +7,17 @@ white balance and matrix, a filmic tone curve with highlight roll-off, a hue-dep
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 from PIL import Image
 
+from fujinsplat.demo.jit import kernel
 from fujinsplat.demo.sensor import BLACK, CAMERA_TO_SRGB, PHOTOSITES, WHITE, WHITE_BALANCE
 
 QUALITY = 95
 GAIN = 3.1  # a camera renders brighter than its RAW reads
+MIDDLE, CONTRAST = 0.17, 1.22  # the tone curve's pivot and steepness
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def demosaic(m):
     """White-balanced linear RGGB mosaic `[H, W]` to camera RGB `[H, W, 3]`.
 
@@ -56,17 +57,16 @@ def demosaic(m):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mirror(index, size):
     return index if index < size else 2 * size - 2 - index
 
 
 def tone(linear: np.ndarray) -> np.ndarray:
-    """The maker's S curve, linear light to encoded: a toe, a straight middle, a shoulder that rolls off to white."""
-    x = np.maximum(linear, 0)
-    shoulder = x * (1 + x / 9.0) / (1 + x)  # white is reached at three times middle exposure's white
-    toed = shoulder**1.12 / (shoulder**1.12 + 0.02 * np.exp(-9 * shoulder)) * shoulder
-    y = np.clip(1.18 * toed, 0, 1)
+    """The maker's S curve, linear light to encoded: contrast about middle grey, soft toe, highlights that roll off."""
+    x = np.maximum(linear, 0) + 1e-4
+    x = MIDDLE * (x / MIDDLE) ** CONTRAST
+    y = np.minimum(1.03 * x / (1 + x**1.6) ** (1 / 1.6), 1)
     return np.where(y <= 0.0031308, 12.92 * y, 1.055 * np.maximum(y, 1e-9) ** (1 / 2.4) - 0.055)
 
 
@@ -78,7 +78,7 @@ def _twist(rgb: np.ndarray) -> np.ndarray:
     beta = 0.8660254 * (chroma[..., 1] - chroma[..., 2])
     hue = np.arctan2(beta, alpha)
     turn = 0.07 * np.sin(hue + 0.6) + 0.04 * np.sin(2 * hue)
-    gain = 1.08 + 0.07 * np.cos(hue - 3.6)
+    gain = 1.0 + 0.07 * np.cos(hue - 3.6)
     a = gain * (np.cos(turn) * alpha - np.sin(turn) * beta)
     b = gain * (np.sin(turn) * alpha + np.cos(turn) * beta)
     out = np.stack([2 * a / 3, -a / 3 + b / 1.7320508, -a / 3 - b / 1.7320508], -1)

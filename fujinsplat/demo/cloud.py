@@ -9,6 +9,8 @@ from fujinsplat.demo.render import Camera, World, seen
 
 OUTLIERS = 0.03
 PIXEL_NOISE = 0.4
+DETECTED = 0.7  # not every view's detector fires on a point it could see
+ROUNDS = 20
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,14 @@ def project(camera: Camera, xyz: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return uv, inside
 
 
+def _observed(world: World, camera: Camera, xyz: np.ndarray, wrong: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pixel positions and whether the view observes each point; a mismatch is "seen" whatever stands before it."""
+    uv, inside = project(camera, xyz)
+    check = inside & ~wrong
+    inside[check] = seen(*world.arrays[:4], camera.position, xyz[check])
+    return uv, inside
+
+
 def _corners(picture: np.ndarray, rng: np.random.Generator, count: int) -> np.ndarray:
     """Pixels `[count, 2]` (x, y) drawn by local contrast: features live where there is something to see."""
     grey = picture.astype(float).mean(-1)
@@ -48,10 +58,9 @@ def find(world: World, cameras: list[Camera], pictures: list[np.ndarray], depths
     `pictures` are the smoky camera RGB, `depths [H, W]` the z-depth at pixel centres. Depth noise grows with the square
     of the distance, as triangulation's does; a few points are mismatches somewhere else along their ray.
     """
-    total = int(round(count * (1 + OUTLIERS)))
-    chosen, colours = [], []
-    have = 0
-    while have < total:
+    total = round(count * (1 + OUTLIERS))
+    chosen, colours, mistaken = [], [], []
+    for _ in range(ROUNDS):
         for view, camera in enumerate(cameras):
             pixels = _corners(pictures[view], rng, max(8, int(1.3 * total / len(cameras))))
             z = depths[view][pixels[:, 1], pixels[:, 0]].astype(float)
@@ -61,24 +70,19 @@ def find(world: World, cameras: list[Camera], pictures: list[np.ndarray], depths
             spot = pixels + rng.uniform(0, 1, pixels.shape)
             plane = (spot - 0.5 * np.array([camera.width, camera.height])) / camera.focal
             xyz = camera.position + (np.concatenate([plane, np.ones((len(z), 1))], 1) * z[:, None]) @ camera.rotation.T
-            views = np.zeros(len(xyz), int)
-            for other in cameras:
-                inside = project(other, xyz)[1]
-                inside[inside] = seen(*world.arrays[:4], other.position, xyz[inside])
-                views += inside
-            # a mismatch is triangulated from two views as well, wherever it lies
-            keep = np.flatnonzero((views >= 2) | (wrong & (z > 0.3)))
+            keep = sum(_observed(world, other, xyz, wrong)[1].astype(int) for other in cameras) >= 2
             chosen.append(xyz[keep])
             colours.append(pictures[view][pixels[keep, 1], pixels[keep, 0]])
-            have += len(keep)
-    xyz, rgb = np.concatenate(chosen), np.concatenate(colours)
+            mistaken.append(wrong[keep])
+        if sum(map(len, chosen)) >= total:
+            break
+    xyz, rgb, wrong = np.concatenate(chosen), np.concatenate(colours), np.concatenate(mistaken)
     pick = np.sort(rng.permutation(len(xyz))[:total])
-    xyz, rgb = xyz[pick], rgb[pick]
+    xyz, rgb, wrong = xyz[pick], rgb[pick], wrong[pick]
     track, at = [], []
     for camera in cameras:
-        uv, inside = project(camera, xyz)
-        inside[inside] = seen(*world.arrays[:4], camera.position, xyz[inside])
-        inside &= rng.uniform(size=len(xyz)) < 0.7  # not every view's detector fires
+        uv, inside = _observed(world, camera, xyz, wrong)
+        inside &= rng.uniform(size=len(xyz)) < DETECTED
         track.append(np.flatnonzero(inside))
         at.append(uv[inside] + rng.normal(0, PIXEL_NOISE, (inside.sum(), 2)))
     return Cloud(xyz, rgb, track, at)
@@ -123,5 +127,6 @@ def write_colmap(folder: Path, cloud: Cloud, cameras: list[Camera], names: list[
         if len(observed) >= 2:
             track = pycolmap.Track([pycolmap.TrackElement(*pair) for pair in observed])
             model.add_point3D(xyz, track, rgb)
+    model.update_point_3d_errors()
     folder.mkdir(parents=True)
     model.write_binary(folder)

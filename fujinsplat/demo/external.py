@@ -1,4 +1,4 @@
-"""Smoke-free captures of other rooms for the synthesis stage: a DNG and a depth map each, and a sheet that lists them."""
+"""Smoke-free captures of other rooms for the synthesis stage: a DNG and a depth map each, and a sheet of them all."""
 
 import csv
 from pathlib import Path

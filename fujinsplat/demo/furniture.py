@@ -113,7 +113,11 @@ def sofa(room: Room, place: Place, half_width=0.85) -> Spot:
     for k in range(int(rng.integers(2, 5))):
         x = rng.uniform(-0.8, 0.8) * half_width
         room.blob(
-            place.at(x, 0.1 + 0.02 * k, 0.6, rng.normal(0, 0.3)), (0.2, 0.08, 0.19), room.cloth(), tilt=-0.3, roll=rng.normal(0, 0.25)
+            place.at(x, 0.1 + 0.02 * k, 0.6, rng.normal(0, 0.3)),
+            (0.2, 0.08, 0.19),
+            room.cloth(),
+            tilt=-0.3,
+            roll=rng.normal(0, 0.25),
         )
     return Spot(place.at(dz=0.48, dy=-0.1), half_width - 0.2, 0.2)
 
@@ -144,7 +148,9 @@ def window(room: Room, place: Place, half_width=0.55, half_height=0.6, glow=2.5)
     for sx in (-1, 1):
         for k in range(6):
             x = sx * (half_width + 0.2 - 0.07 * k)
-            room.post(place.at(x, -0.1 + 0.012 * (k & 1), -half_height - 0.3), (0.042, 0.03), 2 * half_height + 0.42, cloth)
+            room.post(
+                place.at(x, -0.1 + 0.012 * (k & 1), -half_height - 0.3), (0.042, 0.03), 2 * half_height + 0.42, cloth
+            )
     rod = room.material("metal", (0.4, 0.32, 0.2), gloss=1.2)
     room.bar(place.at(0.0, -0.1, half_height + 0.13), 0.012, 2 * half_width + 0.7, rod, roll=math.pi / 2)
     if rng.uniform() < 0.6:

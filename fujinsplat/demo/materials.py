@@ -4,22 +4,22 @@ Row: kind, colour A, colour B, colour C (linear sRGB), scale [m], seed, gloss, s
 """
 
 import numpy as np
-from numba import njit
 
 from fujinsplat.demo import prints, textures
+from fujinsplat.demo.jit import kernel
 
 KINDS = (
     "paint", "planks", "wood", "bricks", "tiles", "plaid", "stripes", "dots", "tufts", "stone", "terrazzo", "wicker",
-    "wallpaper", "metal", "chart", "poster", "book", "page", "carton", "rug", "globe", "ball", "keys", "outdoors", "clock",
-    "leaf",
+    "wallpaper", "metal", "chart", "poster", "book", "page", "carton", "rug", "globe", "ball", "keys", "outdoors",
+    "clock", "leaf",
 )  # fmt: skip
 KIND = {name: number for number, name in enumerate(KINDS)}
 GLOSS, SHININESS, EMISSION = 12, 13, 14
 WIDTH = 16
 
 _paint, _planks, _wood, _bricks, _tiles, _plaid, _stripes, _dots, _tufts, _stone, _terrazzo, _wicker = range(12)
-_wallpaper, _metal, _chart, _poster, _book, _page, _carton, _rug, _globe, _ball, _keys, _outdoors, _clock, _leaf = range(
-    12, 26
+_wallpaper, _metal, _chart, _poster, _book, _page, _carton, _rug, _globe, _ball, _keys, _outdoors, _clock, _leaf = (
+    range(12, 26)
 )
 
 
@@ -30,12 +30,12 @@ def row(kind, a, b=None, c=None, scale=0.1, seed=0, gloss=0.0, shininess=30.0, e
     return np.array([KIND[kind], *a, *b, *c, scale, seed, gloss, shininess, emission, variation], np.float64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def albedo(m, u, v, un, vn, hu, hv, x, y, z, face, fw):
     """Linear sRGB albedo of material row `m`.
 
-    `u, v` are surface coordinates in metres and `un, vn` the same over the face's half sizes `hu, hv`; `x, y, z` are the
-    primitive's own coordinates in metres; `face` is 0..5 on a box (-x +x -y +y -z +z) and -1 on curved things.
+    `u, v` are surface coordinates in metres and `un, vn` the same over the face's half sizes `hu, hv`; `x, y, z` are
+    the primitive's own coordinates in metres; `face` is 0..5 on a box (-x +x -y +y -z +z) and -1 on curved things.
     """
     kind = int(m[0])
     if kind == _paint:

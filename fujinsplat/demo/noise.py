@@ -7,12 +7,12 @@ fades to its mean instead of aliasing.
 
 import math
 
-from numba import njit
+from fujinsplat.demo.jit import kernel
 
 MASK = 0xFFFFFFFF
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash01(i, j, seed):
     """A number in [0, 1) from two integers and a seed."""
     h = ((i * 73856093) ^ (j * 19349663) ^ (seed * 83492791)) & MASK
@@ -21,7 +21,7 @@ def hash01(i, j, seed):
     return ((h >> 16) ^ h) / 4294967296.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def value2(x, y, seed):
     """Smooth noise in [-1, 1] with features of size one."""
     fx = math.floor(x)
@@ -37,7 +37,7 @@ def value2(x, y, seed):
     return 2.0 * (low * (1.0 - v) + high * v) - 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def value3(x, y, z, seed):
     """Smooth noise in [-1, 1] of three coordinates."""
     fz = math.floor(z)
@@ -47,13 +47,13 @@ def value3(x, y, z, seed):
     return value2(x, y, seed + 7919 * k) * (1.0 - w) + value2(x, y, seed + 7919 * (k + 1)) * w
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def visible(fw, size):
     """How much of a pattern of this size a sample of footprint `fw` still resolves: 1 far below it, 0 above."""
     return min(max((size - fw) / (0.6 * size), 0.0), 1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fbm2(x, y, seed, fw, octaves):
     """Octaves of `value2`, about [-1, 1]; those finer than the footprint are left out."""
     total = 0.0
@@ -68,7 +68,7 @@ def fbm2(x, y, seed, fw, octaves):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fbm3(x, y, z, seed, fw, octaves):
     """Octaves of `value3`, about [-1, 1]."""
     total = 0.0
@@ -83,7 +83,7 @@ def fbm3(x, y, z, seed, fw, octaves):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def band(x, low, high, fw):
     """1 between `low` and `high`, 0 outside, with edges as soft as the footprint."""
     soft = max(fw, 1e-6)
@@ -92,7 +92,7 @@ def band(x, low, high, fw):
     return rise * fall
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step(x, edge, fw):
     """0 below `edge`, 1 above, with an edge as soft as the footprint."""
     return min(max((x - edge) / max(fw, 1e-6) + 0.5, 0.0), 1.0)

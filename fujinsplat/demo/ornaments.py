@@ -91,7 +91,9 @@ def bowl_of_fruit(room: Room, place: Place) -> None:
         skin = room.material("paint", hue, (0.3, 0.15, 0.03), gloss=0.6, shininess=40.0, variation=0.3)
         r = rng.uniform(0.03, 0.042)
         angle, d = rng.uniform(0, 6.28), 0.075 * math.sqrt(rng.uniform())
-        room.blob(place.at(d * math.cos(angle), d * math.sin(angle), 0.08 + rng.uniform(0, 0.035)), (r, r, 0.95 * r), skin)
+        room.blob(
+            place.at(d * math.cos(angle), d * math.sin(angle), 0.08 + rng.uniform(0, 0.035)), (r, r, 0.95 * r), skin
+        )
 
 
 def globe(room: Room, place: Place) -> None:
@@ -161,9 +163,15 @@ def clock(room: Room, place: Place, radius: float = 0.16) -> None:
 def plant(room: Room, place: Place, size: float = 1.0, leaves: int = 26) -> None:
     """A pot with arching leaves."""
     rng = room.rng
-    pot = room.material("paint", (0.42, 0.16, 0.08), (0.3, 0.2, 0.15), variation=0.25) if rng.uniform() < 0.5 else room.glaze()
+    pot = (
+        room.material("paint", (0.42, 0.16, 0.08), (0.3, 0.2, 0.15), variation=0.25)
+        if rng.uniform() < 0.5
+        else room.glaze()
+    )
     room.post(place, 0.1 * size, 0.2 * size, pot, taper=1.35)
-    room.post(place.at(dz=0.185 * size), 0.125 * size, 0.02 * size, room.material("terrazzo", (0.06, 0.04, 0.03), scale=0.01))
+    room.post(
+        place.at(dz=0.185 * size), 0.125 * size, 0.02 * size, room.material("terrazzo", (0.06, 0.04, 0.03), scale=0.01)
+    )
     green = [
         room.material("leaf", np.array(base) * rng.uniform(0.7, 1.3), np.array(base) * 1.9, gloss=0.5, shininess=25.0)
         for base in ((0.06, 0.2, 0.04), (0.1, 0.26, 0.06), (0.08, 0.17, 0.07))

@@ -6,8 +6,8 @@ Like `textures.py`, with normalised coordinates `un, vn` in [-1, 1] over the fac
 import math
 
 import numpy as np
-from numba import njit
 
+from fujinsplat.demo.jit import kernel
 from fujinsplat.demo.noise import band, fbm2, fbm3, hash01, step, value2, visible
 from fujinsplat.demo.textures import SCALE, SEED, A, B, C, blend, colour, mix, shade
 
@@ -25,13 +25,13 @@ def _chart() -> np.ndarray:
 CHART = _chart()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def chart(m, un, vn, fw, half):
     """Six by four patches in a black frame; `half` is the chart's half width in metres."""
     x = (un / 0.95 + 1.0) * 3.0
     y = (1.0 - vn / 0.93) * 2.0
-    i = int(math.floor(x))
-    j = int(math.floor(y))
+    i = math.floor(x)
+    j = math.floor(y)
     if i < 0 or i > 5 or j < 0 or j > 3:
         return 0.02, 0.02, 0.02
     soft = 3.0 * fw / half
@@ -40,14 +40,14 @@ def chart(m, un, vn, fw, half):
     return blend((0.02, 0.02, 0.02), (p[0], p[1], p[2]), inside)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ink(u, v, seed, line, fw):
     """Coverage of rows of lettering `line` metres apart."""
-    row = int(math.floor(v / line))
+    row = math.floor(v / line)
     y = v / line - row
     letter = u / (0.5 * line)
-    i = int(math.floor(letter))
-    word = hash01(int(math.floor(letter / 5.0 + 3.0 * hash01(row, 1, seed))), row, seed + 1)
+    i = math.floor(letter)
+    word = hash01(math.floor(letter / 5.0 + 3.0 * hash01(row, 1, seed)), row, seed + 1)
     on = 1.0 if hash01(i, row, seed + 2) > 0.18 and word > 0.12 else 0.0
     x = letter - i
     stroke = band(x, 0.15, 0.85, fw / line) * (0.55 + 0.45 * step(hash01(int(letter * 3.0), row, seed + 3), 0.5, 0.1))
@@ -55,9 +55,9 @@ def ink(u, v, seed, line, fw):
     return on * band(y, 0.25, 0.8, fw / line) * (stroke * keep + 0.45 * (1.0 - keep))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def poster(m, un, vn, hu, hv, fw):
-    """A framed print: a ground that shades from A to B, overlapping shapes in strong colours, a title, a pale margin."""
+    """A framed print: a ground shading from A to B, overlapping shapes in strong colours, a title, a pale margin."""
     s = int(m[SEED])
     soft = fw / hu
     margin = band(un, -0.9, 0.9, soft) * band(vn, -0.93, 0.93, soft)
@@ -82,12 +82,14 @@ def poster(m, un, vn, hu, hv, fw):
             inside *= 1.0 - band(d, 0.55 * r, 0.75 * r, soft)
         shape = (hash01(k, 5, s) ** 1.5, hash01(k, 6, s) ** 1.5, hash01(k, 7, s) ** 1.5)
         c = blend(c, blend(shape, colour(m, C), 0.45), 0.9 * inside)
-    title = ink(un * hu, (vn + 0.72) * hv, s + 5, 0.16 * hv, fw) * band(vn, -0.86, -0.56, soft) * band(un, -0.7, 0.7, soft)
+    title = (
+        ink(un * hu, (vn + 0.72) * hv, s + 5, 0.16 * hv, fw) * band(vn, -0.86, -0.56, soft) * band(un, -0.7, 0.7, soft)
+    )
     c = blend(c, (0.02, 0.02, 0.03), title)
     return blend((0.75, 0.72, 0.66), c, margin)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def book(m, un, vn, hv, u, v, face, fw):
     """A bound book: cloth with bands and a title on the spine, page edges on top."""
     s = int(m[SEED])
@@ -105,12 +107,12 @@ def book(m, un, vn, hv, u, v, face, fw):
     return blend(c, colour(m, B), 0.9 * title)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def page(m, u, v, un, vn, fw):
     """A newspaper or magazine: columns of print, a headline, a picture."""
     s = int(m[SEED])
     c = shade(colour(m, A), 1.0 + 0.08 * fbm2(u / 0.05, v / 0.05, s, fw / 0.05, 3))
-    column = int(math.floor((un + 1.0) * 1.5))
+    column = math.floor((un + 1.0) * 1.5)
     inside = band((un + 1.0) * 1.5 - column, 0.06, 0.94, 0.03) * band(vn, -0.92, 0.62, 0.03)
     text = ink(u, v, s + 7 * column, m[SCALE], fw) * inside
     head = ink(u, v - 0.003, s + 3, 3.4 * m[SCALE], fw) * band(vn, 0.68, 0.9, 0.03) * band(un, -0.9, 0.9, 0.03)
@@ -121,7 +123,7 @@ def page(m, u, v, un, vn, fw):
     return blend(c, mix(m, B, C, tone), picture)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def carton(m, u, v, un, vn, fw):
     """A cardboard box: tape along the middle, a printed label, creases."""
     s = int(m[SEED])
@@ -137,7 +139,7 @@ def carton(m, u, v, un, vn, fw):
     return blend(c, paper, label)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rug(m, un, vn, hu, hv, u, v, fw):
     """A knotted rug: borders inside borders, a medallion, mirrored ornament, pile."""
     s = int(m[SEED])
@@ -156,11 +158,13 @@ def rug(m, un, vn, hu, hv, u, v, fw):
     key = 0.5 + 0.5 * math.sin(6.2832 * (x + y) / (0.6 * w))
     c = blend(c, mix(m, C, A, step(key, 0.5, 2.0 * soft / w)), band(inset, 0.03, 0.1 + 0.05 * w, soft))
     c = blend(c, colour(m, B), band(inset, 0.0, 0.03, soft) + band(inset, 0.12 + 0.05 * w, 0.14 + 0.05 * w, soft))
-    pile = 0.22 * value2(u / 0.008, v / 0.008, s + 3) * visible(fw, 0.008) + 0.18 * fbm2(u / 0.2, v / 0.2, s + 4, fw / 0.2, 5)
+    pile = 0.22 * value2(u / 0.008, v / 0.008, s + 3) * visible(fw, 0.008) + 0.18 * fbm2(
+        u / 0.2, v / 0.2, s + 4, fw / 0.2, 5
+    )
     return shade(c, 1.0 + pile)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def globe(m, x, y, z, r, vn, un, fw):
     """Land and sea with a graticule; x y z on a sphere of radius r."""
     s = int(m[SEED])
@@ -171,31 +175,31 @@ def globe(m, x, y, z, r, vn, un, fw):
     return blend(c, (0.05, 0.05, 0.05), 0.5 * lines)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ball(m, un, vn, fw, r):
     """Sectors of three colours and a cap."""
     soft = fw / r
     x = 1.5 * (un + 1.0)
-    i = int(math.floor(x * 2.0)) % 3
+    i = math.floor(x * 2.0) % 3
     c = colour(m, A) if i == 0 else (colour(m, B) if i == 1 else colour(m, C))
     edge = x * 2.0 - math.floor(x * 2.0)
     c = blend((0.7, 0.7, 0.68), c, band(edge, 0.03, 0.97, soft))
     return blend(c, (0.72, 0.72, 0.7), step(abs(vn), 0.93, soft))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keys(m, u, v, fw):
     """A grid of keys, drawers or vents."""
     w = m[SCALE]
-    i = int(math.floor(u / w))
-    j = int(math.floor(v / w))
+    i = math.floor(u / w)
+    j = math.floor(v / w)
     inside = band(u / w - i, 0.1, 0.9, fw / w) * band(v / w - j, 0.12, 0.88, fw / w)
     c = mix(m, A, B, inside)
     lit = step(hash01(i, j, int(m[SEED])), 0.86, 0.01) * inside
     return blend(c, colour(m, C), lit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def outdoors(m, un, vn, hu, hv, fw):
     """Outdoors, blurred: sky, a hillside of trees, a house front."""
     s = int(m[SEED])
@@ -212,7 +216,7 @@ def outdoors(m, un, vn, hu, hv, fw):
     return blend(c, blend((0.42, 0.34, 0.27), (0.1, 0.12, 0.15), panes), house)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clock(m, un, vn, fw, r):
     """A dial with hour marks and two hands."""
     s = int(m[SEED])
@@ -233,7 +237,7 @@ def clock(m, un, vn, fw, r):
     return blend(c, colour(m, C), step(d, 0.93, soft))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaf(m, un, vn, u, v, fw):
     """A leaf blade with a midrib and side veins."""
     s = int(m[SEED])

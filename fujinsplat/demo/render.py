@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from fujinsplat.demo.geometry import CENTRE, FAR, HALF, MATERIAL, hierarchy, meet, surface, trace
+from fujinsplat.demo.jit import kernel
 from fujinsplat.demo.materials import EMISSION, GLOSS, SHININESS, albedo
 
 SPACING = 0.28
@@ -22,8 +22,8 @@ PAD = 2  # samples around the picture that the lens filter needs
 class World:
     """A room ready for rays.
 
-    `lights [2, 8, 3]`: four jittered directions towards the distant light and its colour; four positions in the lamp and
-    its colour (rows 4 hold colours, rows 5-7 are spare). `grid [nx, ny, nz, 6, 3]` is irradiance, `weight` its validity.
+    `lights [2, 5, 3]`: four directions towards the distant light's disc, then its colour; four positions in the lamp,
+    then its colour. `grid [nx, ny, nz, 6, 3]` is irradiance from six sides, `weight` its validity.
     """
 
     prims: np.ndarray
@@ -52,7 +52,7 @@ class World:
 
 @dataclass(frozen=True)
 class Camera:
-    """A pinhole: `position [3]`, `rotation [3, 3]` with columns right, down, forward in the world; `focal` in pixels."""
+    """A pinhole: `position [3]`, `rotation [3, 3]` with columns right, down, forward in the world, `focal` pixels."""
 
     position: np.ndarray
     rotation: np.ndarray
@@ -61,7 +61,7 @@ class Camera:
     height: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _direct(prims, boxes, links, order, lights, which, x, y, z, nx, ny, nz):
     """Direct irradiance over pi (r, g, b) and the direction of the distant light, sample `which` of four."""
     lx, ly, lz = lights[0, which, 0], lights[0, which, 1], lights[0, which, 2]
@@ -81,18 +81,18 @@ def _direct(prims, boxes, links, order, lights, which, x, y, z, nx, ny, nz):
     d2 = dx * dx + dy * dy + dz * dz
     d = math.sqrt(d2)
     cosine = (nx * dx + ny * dy + nz * dz) / d
-    if cosine > 0.0:
+    fall = cosine / (0.15 + d2)
+    if fall * lights[1, 4, 1] > 0.004:  # what is fainter than that is not worth a shadow ray
         # stop short of the lamp itself, whose bulb and shade would shadow it
         hit, _ = trace(prims, boxes, links, order, x, y, z, dx / d, dy / d, dz / d, d - 0.22, True)
         if hit < 0:
-            fall = cosine / (0.15 + d2)
             r += fall * lights[1, 4, 0]
             g += fall * lights[1, 4, 1]
             b += fall * lights[1, 4, 2]
     return r, g, b, lit, lx, ly, lz
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ambient(low, step, grid, weight, x, y, z, nx, ny, nz):
     """Irradiance over pi from the grid at a point, for a normal: trilinear over the valid nodes, six directions."""
     gx = min(max((x - low[0]) / step[0], 0.0), grid.shape[0] - 1.001)
@@ -118,7 +118,7 @@ def _ambient(low, step, grid, weight, x, y, z, nx, ny, nz):
     return r / total, g / total, b / total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nearest(prims, boxes, links, order, ox, oy, oz, dx, dy, dz):
     """The primitive a ray meets first, the room included, and its distance."""
     wall = meet(prims[0], ox, oy, oz, dx, dy, dz)
@@ -126,10 +126,10 @@ def _nearest(prims, boxes, links, order, ox, oy, oz, dx, dy, dz):
     return max(hit, 0), t
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(prims, boxes, links, order, materials, lights, low, step, grid, weight, rays):
     """Fill the grid: from each node, `rays [n, 3]` directions, the light that comes back from what they meet."""
-    base = 0.25
+    base = 0.14  # light of later bounces
     for i in range(grid.shape[0]):
         for j in range(grid.shape[1]):
             for k in range(grid.shape[2]):
@@ -167,8 +167,10 @@ def gather(prims, boxes, links, order, materials, lights, low, step, grid, weigh
                 weight[i, j, k] = 1.0 if inside < 0.15 * rays.shape[0] else 1e-4
 
 
-@njit(cache=True, nogil=True)
-def picture(prims, boxes, links, order, materials, lights, low, step, grid, weight, pose, rotation, focal, size, ss, pad):
+@kernel
+def picture(
+    prims, boxes, links, order, materials, lights, low, step, grid, weight, pose, rotation, focal, size, ss, pad
+):
     """Radiance `[h, w, 3]` and z-depth `[h, w]` of a picture of `size` (width, height), `ss` samples a pixel side.
 
     `pad` samples are added on every side, for the lens filter. Samples of a 2x2 block look at different parts of the
@@ -230,7 +232,7 @@ def picture(prims, boxes, links, order, materials, lights, low, step, grid, weig
     return radiance, depth
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def seen(prims, boxes, links, order, eye, points):
     """Which points `[n, 3]` are visible from `eye [3]`: nothing stands in between."""
     out = np.empty(points.shape[0], np.bool_)
@@ -277,7 +279,7 @@ def look(world: World, camera: Camera, samples: float = 2, pad: int = PAD) -> tu
 def focus(samples: np.ndarray, stride: int = 1) -> np.ndarray:
     """Through the lens onto photosites, one every `stride` samples; the PAD samples around the picture are used up.
 
-    The filter is wider than a photosite, as a real lens and its anti-aliasing filter are, so that the mosaic can be undone.
+    The filter is wider than a photosite, as a real lens with its anti-aliasing filter is, so the mosaic can be undone.
     """
     taps = {1: (1, 4, 6, 4, 1), 2: (1, 5, 10, 10, 5, 1)}[stride]
     total = np.float32(1 / sum(taps))

@@ -22,7 +22,9 @@ def _walls(room: Room) -> list[int]:
     plain = room.material("paint", p.muted(0.6, 0.88), p.muted(0.3, 0.5), variation=0.12)
     pick = rng.uniform()
     if pick < 0.4:
-        feature = room.material("wallpaper", p.muted(0.55, 0.85), p.muted(0.4, 0.8), p.accent(), scale=rng.uniform(0.2, 0.4))
+        feature = room.material(
+            "wallpaper", p.muted(0.55, 0.85), p.muted(0.4, 0.8), p.accent(), scale=rng.uniform(0.2, 0.4)
+        )
     elif pick < 0.7:
         tone = rng.uniform(0.8, 1.2)
         feature = room.material(
@@ -101,8 +103,9 @@ def living_room(rng: np.random.Generator) -> tuple[World, np.ndarray]:
     room.box(Place(0.0, HIGH[1] - 0.01, 0.05), (HIGH[0], 0.012, 0.05), skirting)
     for side in (-1, 1):
         room.box(Place(side * (HIGH[0] - 0.01), -0.4, 0.05), (0.012, 2.7, 0.05), skirting)
-    rug_colours = palette.dark() if rng.uniform() < 0.5 else palette.accent(), palette.muted(), palette.accent()
-    rug = room.material("rug", *rug_colours, scale=rng.uniform(0.16, 0.3))
+    hue = (0.99, 0.03, 0.6, palette.hue)[int(rng.integers(4))]
+    rug_colours = linear(hue, rng.uniform(0.35, 0.65), rng.uniform(0.3, 0.5)), palette.muted(0.5, 0.8), palette.dark()
+    rug = room.material("rug", *rug_colours, scale=rng.uniform(0.11, 0.18))
     room.block(Place(rng.normal(0, 0.1), 0.1, 0.0, rng.normal(0, 0.12)), (1.35, 0.95, 0.006), rug)
     _far_wall(room)
     _side_walls(room)
@@ -141,7 +144,7 @@ def living_room(rng: np.random.Generator) -> tuple[World, np.ndarray]:
 
 def _lights(rng: np.random.Generator, bulb: Place, strength: float = 1.0) -> np.ndarray:
     """A distant light from above and the side, four directions within its disc, and the lamp."""
-    lights = np.zeros((2, 8, 3))
+    lights = np.zeros((2, 5, 3))
     angle = rng.uniform(0.5, 1.1) * (1 if rng.uniform() < 0.5 else -1)
     towards = np.array([np.sin(angle), -0.55 * np.cos(angle), rng.uniform(0.8, 1.3)])
     across = np.cross(towards, (0.0, 0.0, 1.0))

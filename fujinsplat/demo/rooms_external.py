@@ -22,7 +22,11 @@ def _surface(room: Room) -> int:
     kind = SURFACES[int(rng.integers(len(SURFACES)))]
     colours = (p.muted(0.3, 0.9), p.muted(0.2, 0.9), p.muted(0.2, 0.6))
     return room.material(
-        kind, *colours, scale=SCALES.get(kind, 0.1) * rng.uniform(0.7, 1.6), gloss=rng.uniform(0, 0.6), variation=rng.uniform(0.05, 0.9)
+        kind,
+        *colours,
+        scale=SCALES.get(kind, 0.1) * rng.uniform(0.7, 1.6),
+        gloss=rng.uniform(0, 0.6),
+        variation=rng.uniform(0.05, 0.9),
     )
 
 
@@ -111,7 +115,9 @@ def other_room(rng: np.random.Generator) -> tuple[World, np.ndarray, np.ndarray]
         if pick < 0.35:
             f.gallery(room, middle, 0.8 * along, int(rng.integers(2, 5)))
         elif pick < 0.6:
-            f.window(room, middle.at(dx=rng.uniform(-0.4, 0.4) * along), rng.uniform(0.4, 0.7), 0.55, rng.uniform(1.0, 5.0))
+            f.window(
+                room, middle.at(dx=rng.uniform(-0.4, 0.4) * along), rng.uniform(0.4, 0.7), 0.55, rng.uniform(1.0, 5.0)
+            )
         elif pick < 0.75:
             o.clock(room, middle.at(dx=rng.uniform(-0.5, 0.5) * along, dz=0.3), 0.25)
     bulb = Place(rng.uniform(-0.6, 0.6) * half[0], rng.uniform(-0.6, 0.6) * half[1], rng.uniform(1.2, 2.2))
@@ -120,7 +126,7 @@ def other_room(rng: np.random.Generator) -> tuple[World, np.ndarray, np.ndarray]
 
 def _light(rng: np.random.Generator, bulb: Place) -> np.ndarray:
     """From almost overcast to a hard low sun, from candle to neon; the lamp may be the only light."""
-    lights = np.zeros((2, 8, 3))
+    lights = np.zeros((2, 5, 3))
     angle = rng.uniform(0, 2 * math.pi)
     towards = np.array([math.cos(angle), math.sin(angle), rng.uniform(0.5, 2.5)])
     towards /= np.linalg.norm(towards)

@@ -14,9 +14,10 @@ from fujinsplat.demo.render import PAD, Camera, World, focus, look
 from fujinsplat.demo.rooms import living_room
 from fujinsplat.demo.smoke import Air, Drift, through
 from fujinsplat.demo.weather import Weather, contrasts, measure, stream, weather
+from fujinsplat.errors import UserError
 from fujinsplat.files import atomic_folder, write_json
 
-METER = 96  # width of the small pictures that exposure and smoke are set by
+METER = 64  # width of the small pictures that exposure and smoke are set by
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,34 @@ class Session:
     airs: list[Air]
 
 
-def _settle(air: Air, camera: Camera, clean: np.ndarray, depth: np.ndarray, target: float) -> Air:
-    """The air scaled so that the fitted contrast of this view is `target`: the root is bracketed, then halved."""
+def _settle(air: Air, camera: Camera, clean: np.ndarray, depth: np.ndarray, target: float) -> tuple[Air, np.ndarray]:
+    """The air scaled so that the fitted contrast of this small picture is `target`, and the fitted pivot `[3]`.
 
-    def contrast(log_density: float) -> float:
-        hazy = through(air.scaled(np.exp(log_density)), camera, clean, depth, 1, 0)
-        return measure(np.minimum(hazy, 1), np.minimum(clean, 1))[0]
+    The contrast falls steadily with density, nearly as its exponential: false position on (density, log contrast).
+    """
 
-    low, high = -6.0, 3.0
-    for _ in range(18):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if contrast(middle) > target else (low, middle)
-    return air.scaled(np.exp(0.5 * (low + high)))
+    def fitted(density: float) -> tuple[float, np.ndarray]:
+        hazy = through(air.scaled(density), camera, clean, depth, 1, 0)
+        return measure(np.minimum(hazy, 1), np.minimum(clean, 1))
+
+    goal = np.log(target)
+    low, at_low, high = 0.0, 0.0, 1.0
+    t, pivot = fitted(high)
+    while np.log(max(t, 1e-3)) > goal and high < 1e6:
+        low, at_low, high = high, np.log(t), 2 * high
+        t, pivot = fitted(high)
+    at_high = np.log(max(t, 1e-3))
+    density = high
+    for _ in range(8):
+        if abs(t - target) < 2e-3:
+            break
+        density = low + (high - low) * min(max((at_low - goal) / (at_low - at_high), 0.05), 0.95)
+        t, pivot = fitted(density)
+        if t > target:
+            low, at_low = density, np.log(t)
+        else:
+            high, at_high = density, np.log(max(t, 1e-3))
+    return air.scaled(density), pivot
 
 
 def _meter(camera: Camera) -> Camera:
@@ -71,17 +88,22 @@ def prepare(name: str, settings: DemoSettings, threads: int) -> Session:
     previews = each(lambda c: _preview(world, c), meters, threads, f"{name}: exposure")
     gain = row.exposure / float(np.median([np.median(luminance(clean)) for clean, _ in previews]))
     previews = [(clean * np.float32(gain), depth) for clean, depth in previews]
-    level = np.array([row.airlight[0], 1.0, row.airlight[1]])
-    colour = level / level.mean() * row.ratio * row.exposure
 
     rng = stream(seed, name, "smoke")
     drift = Drift(world, rng, front=1.0, back=0.1)
     targets = contrasts(row, len(source), rng)
     times = np.linspace(0, 1, len(source))
-    airs = each(
-        lambda k: _settle(drift.at(times[k], colour), meters[k], *previews[k], targets[k]),
-        range(len(source)), threads, f"{name}: smoke",
-    )  # fmt: skip
+    level = np.array([row.airlight[0], 1.0, row.airlight[1]])
+    wanted = level / level.mean() * row.ratio * row.exposure
+    colour = wanted
+    # the fitted pivot leans towards the room's own colours; a second round takes that back
+    for _ in range(2):
+        settled = each(
+            lambda k, colour=colour: _settle(drift.at(times[k], colour), meters[k], *previews[k], targets[k]),
+            range(len(source)), threads, f"{name}: smoke",
+        )  # fmt: skip
+        airs = [air for air, _ in settled]
+        colour = colour * np.clip(wanted / np.median([pivot for _, pivot in settled], 0), 0.8, 1.25)
     return Session(world, source, held, gain, airs)
 
 
@@ -95,7 +117,9 @@ def _capture(folder: Path, stem: str, camera_linear: np.ndarray, rng: np.random.
 
 
 def write_scene(root: Path, name: str, settings: DemoSettings, threads: int = 1) -> None:
-    """Write `root/name`, whole or not at all. Its content depends on the name and the seed alone."""
+    """Write `root/name`, whole or not at all. Its content depends on the name and the settings alone."""
+    if name in ("", ".", "..", "external") or "/" in name:
+        raise UserError(f"{name!r} cannot name a scene folder; choose a plain name other than external")
     session = prepare(name, settings, threads)
     sources, helds = len(session.source), len(session.held)
     stems = [f"{k + 1:04d}" for k in range(sources + helds)]
@@ -113,7 +137,9 @@ def write_scene(root: Path, name: str, settings: DemoSettings, threads: int = 1)
             if k >= sources:
                 return None
             hazy = through(session.airs[k], view, clean, depth, 2, PAD)
-            picture = _capture(folder / "train", stems[k], focus(hazy), stream(settings.seed, name, f"train {stems[k]}"))
+            picture = _capture(
+                folder / "train", stems[k], focus(hazy), stream(settings.seed, name, f"train {stems[k]}")
+            )
             return picture, depth[PAD:-PAD:2, PAD:-PAD:2]
 
         shots = each(shoot, range(sources + helds), threads, f"{name}: pictures")[:sources]

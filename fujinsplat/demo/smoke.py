@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from fujinsplat.demo.jit import kernel
 from fujinsplat.demo.render import Camera, World
 
 STEPS = 14
@@ -31,7 +31,7 @@ class Air:
         return Air(self.low, self.step, self.density * factor, self.light, self.colour)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _along(low, step, density, light, pose, rotation, focal, size, ss, pad, depth, block):
     """Grey optical depth and scattered light (of unit colour) up to each sample's surface, `[h, w]` each.
 
@@ -88,7 +88,9 @@ def _along(low, step, density, light, pose, rotation, focal, size, ss, pad, dept
     return tau, glow
 
 
-def through(air: Air, camera: Camera, camera_linear: np.ndarray, depth: np.ndarray, samples: float, pad: int) -> np.ndarray:
+def through(
+    air: Air, camera: Camera, camera_linear: np.ndarray, depth: np.ndarray, samples: float, pad: int
+) -> np.ndarray:
     """What the camera receives: surface light `camera_linear [h, w, 3]` dimmed, scattered light added."""
     size = np.array([camera.width, camera.height], np.float64)
     block = 2 if samples > 1 else 1

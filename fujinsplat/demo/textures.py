@@ -6,14 +6,13 @@ Each function takes a material row (see `materials.py`), surface coordinates `u,
 
 import math
 
-from numba import njit
-
+from fujinsplat.demo.jit import kernel
 from fujinsplat.demo.noise import band, fbm2, fbm3, hash01, step, value2, visible
 
 A, B, C, SCALE, SEED, VARIATION = 1, 4, 7, 10, 11, 15
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mix(m, first, second, w):
     """Between two of a material's three colours; w outside [0, 1] is clamped."""
     w = min(max(w, 0.0), 1.0)
@@ -24,12 +23,12 @@ def mix(m, first, second, w):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shade(colour, gain):
     return colour[0] * gain, colour[1] * gain, colour[2] * gain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def blend(colour, other, w):
     w = min(max(w, 0.0), 1.0)
     return (
@@ -39,12 +38,12 @@ def blend(colour, other, w):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def colour(m, which):
     return m[which], m[which + 1], m[which + 2]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def paint(m, u, v, fw):
     """Painted plaster: broad stains, roller texture, a few scuffs."""
     s = int(m[SEED])
@@ -53,15 +52,15 @@ def paint(m, u, v, fw):
     return shade(mix(m, A, B, 1.5 * scuff), 1.0 + m[VARIATION] * n)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def planks(m, u, v, fw):
     """Boards along u: grain stretched along the board, knots, a dark gap between boards."""
     s = int(m[SEED])
     w = m[SCALE]
-    row = int(math.floor(v / w))
+    row = math.floor(v / w)
     shift = hash01(row, 3, s) * 7.0
     length = 9.0 * w
-    piece = int(math.floor((u + shift * length) / length))
+    piece = math.floor((u + shift * length) / length)
     tone = hash01(row, piece, s + 1)
     x = u / (6.0 * w) + 17.0 * tone
     y = v / (0.5 * w) + 5.0 * tone
@@ -76,7 +75,7 @@ def planks(m, u, v, fw):
     return shade(mix(m, A, B, 0.75 * grain), (0.75 + 0.5 * tone) * (0.3 + 0.7 * gap))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def wood(m, u, v, fw):
     """One piece of wood, grain along u."""
     s = int(m[SEED])
@@ -87,15 +86,15 @@ def wood(m, u, v, fw):
     return mix(m, A, B, 0.45 + 0.3 * rings + 0.5 * pores)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bricks(m, u, v, fw):
     """A running bond with mortar, each brick with its own firing."""
     s = int(m[SEED])
     h = m[SCALE]
     w = 2.9 * h
-    row = int(math.floor(v / h))
+    row = math.floor(v / h)
     x = u / w + 0.5 * (row & 1)
-    column = int(math.floor(x))
+    column = math.floor(x)
     rough = 0.03 * value2(u / (0.3 * h), v / (0.3 * h), s + 2)
     inside = band(x - column + rough * 0.4, 0.025, 0.975, fw / w) * band(v / h - row + rough, 0.07, 0.93, fw / h)
     fired = hash01(row, column, s)
@@ -104,13 +103,13 @@ def bricks(m, u, v, fw):
     return blend(shade(colour(m, C), 1.0 + 0.25 * grit), face, inside)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tiles(m, u, v, fw):
     """Square tiles in two glazes with grout."""
     s = int(m[SEED])
     w = m[SCALE]
-    i = int(math.floor(u / w))
-    j = int(math.floor(v / w))
+    i = math.floor(u / w)
+    j = math.floor(v / w)
     x = u / w - i
     y = v / w - j
     glaze = ((i + j) & 1) * m[VARIATION] + (1.0 - m[VARIATION]) * step(hash01(i, j, s), 0.72, 0.01)
@@ -120,7 +119,7 @@ def tiles(m, u, v, fw):
     return blend(colour(m, C), face, inside)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def plaid(m, u, v, fw):
     """Woven cloth: broad and narrow bands crossing, with the weave itself where it can be seen."""
     w = m[SCALE]
@@ -134,7 +133,7 @@ def plaid(m, u, v, fw):
     return shade(blend(mix(m, A, B, broad), colour(m, C), 0.8 * thin), 1.0 + weave + wear)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stripes(m, u, v, fw):
     """Ticking stripes of uneven width along v."""
     s = int(m[SEED])
@@ -147,7 +146,7 @@ def stripes(m, u, v, fw):
     return shade(blend(mix(m, A, B, first), colour(m, C), second), 1.0 + wear)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dots(m, u, v, fw):
     """Printed dots in offset rows."""
     w = m[SCALE]
@@ -160,7 +159,7 @@ def dots(m, u, v, fw):
     return shade(mix(m, A, B, inside), 1.0 + wear)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tufts(m, u, v, fw):
     """Knitted or tufted upholstery: a strong fine grain with broad wear."""
     s = int(m[SEED])
@@ -171,7 +170,7 @@ def tufts(m, u, v, fw):
     return shade(mix(m, A, B, 0.35 + 0.3 * wear + 0.25 * fine), 1.0 + 0.18 * rib + 0.2 * fine)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stone(m, x, y, z, fw):
     """Veined stone, solid in three dimensions."""
     s = int(m[SEED])
@@ -182,15 +181,15 @@ def stone(m, x, y, z, fw):
     return shade(mix(m, A, B, 0.85 * vein + 0.2 * n), 1.0 + 0.15 * n)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def terrazzo(m, u, v, fw):
     """Chips of two colours in a ground: the nearest of jittered points in each cell."""
     s = int(m[SEED])
     w = m[SCALE]
     x = u / w
     y = v / w
-    i0 = int(math.floor(x))
-    j0 = int(math.floor(y))
+    i0 = math.floor(x)
+    j0 = math.floor(y)
     best = 9.0
     pick = 0.0
     for i in range(i0 - 1, i0 + 2):
@@ -207,12 +206,12 @@ def terrazzo(m, u, v, fw):
     return blend(ground, shade(chipcolour, 0.6 + 0.8 * pick), chip)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def wicker(m, u, v, fw):
     """Over-and-under weave of a basket."""
     w = m[SCALE]
-    i = int(math.floor(u / w))
-    j = int(math.floor(v / (0.45 * w)))
+    i = math.floor(u / w)
+    j = math.floor(v / (0.45 * w))
     x = u / w - i - 0.5
     y = v / (0.45 * w) - j - 0.5
     if (i + j) & 1:
@@ -224,12 +223,12 @@ def wicker(m, u, v, fw):
     return shade(mix(m, B, A, 0.55 + (height - 0.5) * keep), 1.0 + (strand - 1.0) * keep)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def wallpaper(m, u, v, fw):
     """Stripes with a mirrored leaf motif between them."""
     w = m[SCALE]
     s = int(m[SEED])
-    i = int(math.floor(u / w))
+    i = math.floor(u / w)
     x = abs(u / w - i - 0.5)
     y = v / (1.4 * w) + 0.5 * (i & 1)
     y = abs(y - math.floor(y) - 0.5)
@@ -241,7 +240,7 @@ def wallpaper(m, u, v, fw):
     return shade(blend(mix(m, A, B, motif * visible(fw, 0.3 * w)), colour(m, C), line), grain)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def metal(m, u, v, fw):
     """Painted or brushed metal with scratches along u and rust spots."""
     s = int(m[SEED])
