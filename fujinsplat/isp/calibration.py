@@ -1,20 +1,17 @@
 """Calibrating a scene's Base ISP: the initial state, 100 back-only updates, 400 joint ones (supplement B)."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from fujinsplat.config import IspSettings
-from fujinsplat.isp import fused, objective, reference
+from fujinsplat.isp import fused, fused_terms, objective, reference
 from fujinsplat.isp.initial import initial_state
 from fujinsplat.isp.model import BaseISP
 from fujinsplat.isp.samples import Samples, Views, ViewSamples, draw
 from fujinsplat.progress import progress
-
-Pixels = Callable[[reference.Operands, Tensor, str], tuple[Tensor, Tensor, Tensor]]
 
 
 @dataclass
@@ -24,7 +21,12 @@ class Batch:
     raw: Tensor  # [pixels + patches * side^2 + 4 * jacobian pixels, 3] camera-linear
     target: Tensor  # [pixels, 3] encoded camera RGB
     patch_target: Tensor  # [patches, 3] encoded means
-    patch_shape: tuple[int, int, int]
+    patch_pixels: int
+
+    @property
+    def seen(self) -> int:
+        """How many pixels the photometric and range terms look at."""
+        return len(self.target) + len(self.patch_target) * self.patch_pixels
 
 
 @dataclass
@@ -42,25 +44,41 @@ def batch_of(view: ViewSamples, turn: int, settings: IspSettings, device: str) -
         torch.cat([pixels, patches.reshape(-1, 3), probes]).to(device),
         torch.from_numpy(view.pixels_rgb[turn]).to(device).float() / 255,
         torch.from_numpy(view.patches_rgb).to(device).float().mean(dim=1) / 255,
-        tuple(patches.shape),
+        patches.shape[1],
     )
 
 
-def loss_of(base: BaseISP, batch: Batch, initial_front: Tensor, settings: IspSettings, pixels: Pixels):
-    """(whole objective, its photometric part) at one batch."""
+def loss_reference(base: BaseISP, batch: Batch, initial_front: Tensor, settings: IspSettings) -> tuple[Tensor, Tensor]:
+    """(whole objective, its photometric part) at one batch, term by term as supplement B lists them."""
     operands = base.operands()
-    front, lattice, encoded = pixels(operands, batch.raw, base.encoding)
-    count = len(batch.target)
-    seen = count + batch.patch_shape[0] * batch.patch_shape[1]
+    front, lattice, encoded = reference.pixels(operands, batch.raw, base.encoding)
+    count, seen = len(batch.target), batch.seen
     matched = objective.photometric(encoded[:count], batch.target, settings)
-    if batch.patch_shape[0]:
-        means = objective.patch_means(encoded[count:seen].reshape(batch.patch_shape), batch.patch_target)
-        matched = matched + settings.weight_patch * means
-    shape = settings.weight_range * objective.out_of_range(front[:seen])
-    shape = shape + settings.weight_jacobian * objective.jacobian_safety(
-        lattice[seen:], settings.jacobian_step, initial_front
+    if len(batch.patch_target):
+        patches = encoded[count:seen].reshape(len(batch.patch_target), batch.patch_pixels, 3)
+        matched = matched + settings.weight_patch * objective.patch_means(patches, batch.patch_target)
+    loss = matched + settings.weight_range * objective.out_of_range(front[:seen])
+    safety = objective.jacobian_safety(lattice[seen:], settings.jacobian_step, initial_front)
+    smooth = objective.lattice_energy(operands.lattice, 2) + objective.curvature(operands) + objective.front_size(base)
+    loss = loss + settings.weight_jacobian * safety
+    loss = loss + settings.weight_lattice * objective.lattice_energy(operands.lattice, 1)
+    return loss + settings.weight_smooth * smooth, matched
+
+
+def loss_fused(base: BaseISP, batch: Batch, initial_front: Tensor, settings: IspSettings) -> tuple[Tensor, Tensor]:
+    """The same with the CPU kernels for everything that is large."""
+    operands = base.operands()
+    front, lattice, encoded = fused.stages(operands, batch.raw, base.encoding)
+    loss, matched = fused_terms.photometric_and_range(
+        front, encoded, batch.target, batch.patch_target, batch.patch_pixels, settings
     )
-    return matched + shape + objective.regularity(base, operands, settings), matched
+    with torch.no_grad():  # nearly always zero, and then so is its gradient
+        unsafe = objective.jacobian_safety(lattice[batch.seen :], settings.jacobian_step, initial_front) > 0
+    if unsafe:
+        safety = objective.jacobian_safety(lattice[batch.seen :], settings.jacobian_step, initial_front)
+        loss = loss + settings.weight_jacobian * safety
+    loss = loss + settings.weight_smooth * (objective.curvature(operands) + objective.front_size(base))
+    return loss + fused_terms.lattice_energies(operands.lattice, settings), matched
 
 
 def cosine(update: int, updates: int, final: float) -> float:
@@ -68,10 +86,10 @@ def cosine(update: int, updates: int, final: float) -> float:
     return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * update / max(1, updates - 1)))
 
 
-def optimise(base: BaseISP, samples: Samples, settings: IspSettings, pixels: Pixels | None = None) -> Course:
-    """The paper's updates, in place; the final iterate stays. `pixels` chooses the kernel or the reference."""
+def optimise(base: BaseISP, samples: Samples, settings: IspSettings, use_reference: bool = False) -> Course:
+    """The paper's updates, in place; the final iterate stays. Off the CPU, or when asked for, the reference runs."""
     device = base.base_matrix.device
-    pixels = pixels or (fused.stages if device.type == "cpu" else reference.pixels)
+    loss_of = loss_reference if use_reference or device.type != "cpu" else loss_fused
     rates = [settings.lr_front, settings.lr_curves, settings.lr_lattice]
     groups = [base.front_parameters(), base.curve_parameters(), base.lattice_parameters()]
     adam = torch.optim.Adam(
@@ -91,7 +109,7 @@ def optimise(base: BaseISP, samples: Samples, settings: IspSettings, pixels: Pix
         batch = batch_of(samples.views[index], turns[index], settings, device)
         turns[index] += 1
         adam.zero_grad(set_to_none=True)
-        loss, matched = loss_of(base, batch, initial_front, settings, pixels)
+        loss, matched = loss_of(base, batch, initial_front, settings)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(base.parameters(), settings.clip)
         adam.step()

@@ -52,15 +52,15 @@ def trusted(raw: np.ndarray, rgb: np.ndarray) -> np.ndarray:
     return whole if whole.sum() >= 1000 else np.ones(len(raw), bool)
 
 
-def fit_tone(linear: np.ndarray, rgb: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(shared curve `[257]`, curves per channel `[3, 257]`) in the latent, display-linear `[N, 3]` to decoded RGB.
+def fit_tone(linear: np.ndarray, rgb: np.ndarray) -> np.ndarray:
+    """Curves `[3, 257]` in the latent, from display-linear `[N, 3]` to the camera's decoded RGB.
 
-    The channels' curves keep to the shared one where they have no pixels of their own.
+    The channels' curves keep to a shared one where they have no pixels of their own.
     """
     target = color.decode(rgb)
     x, y, weight = tonefit.latent(linear), tonefit.latent(target), tonefit.sensitivity(target) ** 2
     shared = tonefit.fit_curve(x.ravel(), y.ravel(), weight.ravel())
-    return shared, np.stack([tonefit.fit_curve(x[:, c], y[:, c], weight[:, c], shared) for c in range(3)])
+    return np.stack([tonefit.fit_curve(x[:, c], y[:, c], weight[:, c], shared) for c in range(3)])
 
 
 def exposure_of(linear: np.ndarray, rgb: np.ndarray) -> float:
@@ -69,7 +69,7 @@ def exposure_of(linear: np.ndarray, rgb: np.ndarray) -> float:
     return float(min(ratio, 1 / max(np.percentile(linear, 99.5), 1e-6)))
 
 
-def fit_matrix(balanced: np.ndarray, rgb: np.ndarray, prior: np.ndarray, pull: float, rounds: int = 12) -> np.ndarray:
+def fit_matrix(balanced: np.ndarray, rgb: np.ndarray, prior: np.ndarray, pull: float, rounds: int = 8) -> np.ndarray:
     """Row matrix `[3, 3]` from white-balanced RAW to display RGB, by turns with one tone curve for all channels.
 
     One curve, because three would absorb what belongs to the matrix. Columns sum to 1, so that white-balanced grey
@@ -77,14 +77,16 @@ def fit_matrix(balanced: np.ndarray, rgb: np.ndarray, prior: np.ndarray, pull: f
     with little colour leave open.
     """
     matrix = prior / prior.sum(axis=0)
-    target = tonefit.latent(color.decode(rgb))
+    target, sensitivity = tonefit.latent(color.decode(rgb)), tonefit.sensitivity(color.decode(rgb))
     gain = exposure_of(balanced, rgb)
     prior = matrix.copy()
     for _ in range(rounds):
-        shared, _ = fit_tone(gain * balanced @ matrix, rgb)
-        wanted = SCALE * np.sinh(tonefit.invert_curve(shared, target)) / gain
-        slope = np.interp(tonefit.latent(gain * wanted), tonefit.NODES, np.gradient(shared, tonefit.NODES))
-        weight = tonefit.sensitivity(color.decode(rgb)) * slope / np.sqrt(wanted**2 + (SCALE / gain) ** 2)
+        reached = tonefit.latent(gain * balanced @ matrix)
+        shared = tonefit.fit_curve(reached.ravel(), target.ravel(), sensitivity.ravel() ** 2)
+        wanted_latent = tonefit.invert_curve(shared, target)
+        wanted = SCALE * np.sinh(wanted_latent) / gain
+        slope = np.interp(wanted_latent, tonefit.NODES, np.gradient(shared, tonefit.NODES))
+        weight = sensitivity * slope / np.sqrt(wanted**2 + (SCALE / gain) ** 2)
         for c in range(3):
             others = [k for k in range(3) if k != c]
             basis = (balanced[:, others] - balanced[:, [c]]) * weight[:, [c]]
@@ -152,7 +154,7 @@ def initial_state(samples: Samples, settings: IspSettings, where: str) -> BaseIS
     gain = exposure_of(linear[use], rgb[use])
     log_balance = np.log(samples.white_balance)
     base = BaseISP(np.log(gain) + log_balance.mean(), log_balance - log_balance.mean(), torch.as_tensor(matrix))
-    _, curves = fit_tone(gain * linear[use], rgb[use])
+    curves = fit_tone(gain * linear[use], rgb[use])
     with torch.no_grad():
         parameters = np.stack([tonefit.curve_parameter(curve) for curve in curves])
         base.tone.copy_(torch.from_numpy(parameters))

@@ -77,8 +77,6 @@ def curvature(operands: Operands) -> Tensor:
     return _energy(operands.shaper, (1,), 2) + _energy(operands.tone, (1,), 2)
 
 
-def regularity(base: BaseISP, operands: Operands, settings: IspSettings) -> Tensor:
-    """The weighted terms that look at the parameters alone."""
-    front = sum(parameter.square().sum() for parameter in base.front_parameters())
-    smooth = lattice_energy(operands.lattice, 2) + curvature(operands) + front
-    return settings.weight_lattice * lattice_energy(operands.lattice, 1) + settings.weight_smooth * smooth
+def front_size(base: BaseISP) -> Tensor:
+    """L2 of what calibration adds to exposure, white balance and matrix."""
+    return sum(parameter.square().sum() for parameter in base.front_parameters())

@@ -1,0 +1,138 @@
+"""The objective's large sums, each with its gradient in one pass: the CPU twins of `objective`'s plain functions."""
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from fujinsplat.config import IspSettings
+from fujinsplat.isp.fastmath import OPTIONS as FAST
+
+# exact division: a predicted level that equals the camera's must differ from it by zero, or its sign would count
+OPTIONS = {**FAST, "fastmath": {"contract", "nsz"}}
+_ZERO, _ONE = np.float32(0), np.float32(1)
+_FULL = np.float32(255)
+
+
+@njit(inline="always", **OPTIONS)
+def _q8(encoded):
+    held = min(max(encoded, _ZERO), _ONE)
+    return np.rint(held * _FULL) / _FULL
+
+
+@njit(**OPTIONS)
+def _photometric(front, encoded, target, patch_target, side, w_mse, w_l1, w_patch, w_range, g_front, g_encoded):
+    """Fills both gradients; returns (photometric loss, range loss). Pixels come first, patches behind."""
+    pixels, patches = target.shape[0], patch_target.shape[0]
+    seen = pixels + patches * side
+    square, absolute, patch, outside = 0.0, 0.0, 0.0, 0.0
+    by_square, by_absolute = np.float32(2 * w_mse / (3 * pixels)), np.float32(w_l1 / (3 * pixels))
+    for i in range(pixels):
+        for c in range(3):
+            error = _q8(encoded[i, c]) - target[i, c]
+            square += error * error
+            absolute += abs(error)
+            g_encoded[i, c] = by_square * error + by_absolute * np.sign(error)
+    for p in range(patches):
+        first = pixels + p * side
+        for c in range(3):
+            total = 0.0
+            for i in range(first, first + side):
+                total += _q8(encoded[i, c])
+            error = total / side - patch_target[p, c]
+            patch += error * error
+            slope = np.float32(2 * w_patch * error / (3 * patches * side))
+            for i in range(first, first + side):
+                g_encoded[i, c] = slope
+    by_range = np.float32(2 * w_range / (3 * seen))
+    for i in range(seen):
+        for c in range(3):
+            x = front[i, c]
+            excess = min(x, _ZERO) + max(x - _ONE, _ZERO)
+            outside += excess * excess
+            g_front[i, c] = by_range * excess
+    g_front[seen:] = _ZERO
+    g_encoded[seen:] = _ZERO
+    matched = w_mse * square / (3 * pixels) + w_l1 * absolute / (3 * pixels)
+    if patches:
+        matched += w_patch * patch / (3 * patches)
+    return matched, w_range * outside / (3 * seen)
+
+
+@njit(**OPTIONS)
+def _lattice(nodes, w_first, w_second, gradient):
+    """Weighted first- plus second-order energy of `nodes` `[33, 33, 33, 3]` over three axes; fills its gradient."""
+    gradient[:] = _ZERO
+    flat, g = nodes.reshape(-1), gradient.reshape(-1)
+    side = nodes.shape[0]
+    two_first, two_second = np.float32(2 * w_first), np.float32(2 * w_second)
+    first, second = 0.0, 0.0
+    # seen along one axis the lattice is `outer` slabs of `side` lines of `inner` numbers that lie side by side
+    for axis in range(3):
+        inner = 3 * side ** (2 - axis)
+        outer = side**axis
+        for slab in range(outer):
+            base = slab * side * inner
+            for k in range(side - 1):
+                at = base + k * inner
+                row = _ZERO
+                for i in range(at, at + inner):
+                    d = flat[i + inner] - flat[i]
+                    row += d * d
+                    g[i] -= two_first * d
+                    g[i + inner] += two_first * d
+                first += row
+            for k in range(side - 2):
+                at = base + k * inner
+                row = _ZERO
+                for i in range(at, at + inner):
+                    d = flat[i + 2 * inner] - flat[i + inner] - flat[i + inner] + flat[i]
+                    row += d * d
+                    g[i] += two_second * d
+                    g[i + inner] -= two_second * (d + d)
+                    g[i + 2 * inner] += two_second * d
+                second += row
+    return w_first * first + w_second * second
+
+
+class _Photometric(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, front, encoded, target, patch_target, side, settings):
+        gradients = torch.empty_like(front), torch.empty_like(encoded)
+        weights = (settings.weight_mse, settings.weight_l1, settings.weight_patch, settings.weight_range)
+        arrays = (t.detach().numpy() for t in (front, encoded, target, patch_target))
+        matched, outside = _photometric(*arrays, side, *weights, *(g.numpy() for g in gradients))
+        ctx.save_for_backward(*gradients)
+        both, alone = front.new_tensor(matched + outside), front.new_tensor(matched)
+        ctx.mark_non_differentiable(alone)
+        return both, alone
+
+    @staticmethod
+    def backward(ctx, upstream, _):
+        return *(upstream * g for g in ctx.saved_tensors), None, None, None, None
+
+
+class _Lattice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, nodes, first, second):
+        nodes = nodes.detach().contiguous()
+        gradient = torch.empty_like(nodes)
+        energy = _lattice(nodes.numpy(), first, second, gradient.numpy())
+        ctx.save_for_backward(gradient)
+        return nodes.new_tensor(energy)
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream * ctx.saved_tensors[0], None, None
+
+
+def photometric_and_range(
+    front: Tensor, encoded: Tensor, target: Tensor, patch_target: Tensor, side: int, settings: IspSettings
+) -> tuple[Tensor, Tensor]:
+    """(weighted photometric, patch and range terms together; the first two alone, without gradient)."""
+    return _Photometric.apply(front, encoded, target, patch_target, side, settings)
+
+
+def lattice_energies(nodes: Tensor, settings: IspSettings) -> Tensor:
+    """Both weighted lattice energies."""
+    return _Lattice.apply(nodes, settings.weight_lattice, settings.weight_smooth)
