@@ -1,1 +1,1 @@
-"""The paper's read-only studies."""
+"""The paper's read-only studies: they look at clean twins for analysis only, and nothing downstream reads them."""
