@@ -23,15 +23,13 @@ wildcard_constraints:
 include: "rules/demo.smk"  # an embedded dataset, made from a seed
 include: "rules/capture.smk"  # RAW, camera RGB, poses, points -> one decoded scene
 include: "rules/isp.smk"  # hazy source views -> the scene's Base ISP
-
+include: "rules/actions.smk"  # base output and clean twins -> expert actions, the correction distribution
 include: "rules/synthesis.smk"  # external RAW and the distribution -> labelled synthetic RAW
 include: "rules/controller.smk"  # synthetic RAW -> the scene-agnostic controller
 include: "rules/develop.smk"  # base, controller, source RAW -> corrected source views
-
-
+include: "rules/splat.smk"  # corrected views -> Gaussians, with the delta-ISP
+include: "rules/render.smk"  # Gaussians and poses -> pictures
 include: "rules/evaluate.smk"  # pictures and held views -> scores, the paper's tables
-
-
 
 
 rule all:

@@ -46,8 +46,11 @@ class Plan:
 
     def deliverables(self) -> list[str]:
         """What plain `snakemake --cores` builds: everything for the configured dataset and group."""
-        results = RESULTS.format(dataset=self.dataset)
-        return [f"{results}/capture/{scene}/source" for scene in self.scenes]
+        results, dataset = RESULTS.format(dataset=self.dataset), self.config.datasets[self.dataset]
+        wanted = [f"{results}/gaussians/{scene}/{variant}.ply" for scene in self.scenes for variant in self.variants]
+        if dataset.held_views:
+            wanted += [f"{results}/metrics/{scene}/{variant}.csv" for scene in self.scenes for variant in self.variants]
+        return wanted
 
     def shell_prefix(self, workflow) -> str:
         """Makes `fujinsplat` in a rule this checkout's, run by the job's own interpreter.

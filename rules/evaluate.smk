@@ -9,7 +9,7 @@ rule evaluate_score:
         renders="results/{dataset}/renders/{scene}/{variant}",
         model="results/{dataset}/gaussians/{scene}/{variant}.ply",
         held="results/{dataset}/capture/{scene}/held",
-        clean=evaluation.clean,
+        train=evaluation.train_views,
     output:
         csv="results/{dataset}/metrics/{scene}/{variant}.csv",
         json="results/{dataset}/metrics/{scene}/{variant}.json",
@@ -25,7 +25,7 @@ rule evaluate_score:
         runtime=plan.grows(30),
         gpu=plan.gpu,
     params:
-        clean=evaluation.clean_option,
+        train=evaluation.train_options,
         about=evaluation.about,
         settings=evaluation.score_settings,
         device=plan.device,
@@ -33,7 +33,7 @@ rule evaluate_score:
         "fujinsplat evaluate score"
         " --renders {input.renders:q}"
         " --held {input.held:q}"
-        " {params.clean:q}"
+        " {params.train:q}"
         " --model {input.model:q}"
         " --about {params.about:q}"
         " --out {output.csv:q}"

@@ -17,6 +17,9 @@ def score_command(
     out: Annotated[
         Path, typer.Option("--out", help="CSV, one row per view; a JSON of the same name stands beside it.")
     ],
+    source_renders: Annotated[
+        Path | None, typer.Option("--source-renders", help="Folder of renders at source poses, for train PSNR.")
+    ] = None,
     clean: Annotated[
         Path | None, typer.Option("--clean", help="Clean twins of the source views, for train PSNR.")
     ] = None,
@@ -37,7 +40,7 @@ def score_command(
     from fujinsplat.evaluate.scene import Job, score_scene
 
     chosen = stage_settings(EvaluateSettings, settings)
-    job = Job(renders, held, clean, model, json.loads(about))
+    job = Job(renders, held, source_renders, clean, model, json.loads(about))
     summary = score_scene(job, out, chosen, pick_device(device) if chosen.lpips else "cpu")
     mean = summary["mean"]
     typer.echo("  ".join(f"{name} {value:.4f}" for name, value in mean.items() if isinstance(value, float)))

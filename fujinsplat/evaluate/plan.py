@@ -23,14 +23,16 @@ class EvaluationPlan:
 
     # scores
 
-    def clean(self, wildcards) -> list[str]:
-        """For `input:`: the clean twins, for the train-view PSNR, where the dataset has them."""
+    def train_views(self, wildcards) -> list[str]:
+        """For `input:`: renders at source poses and the clean twins, for the train-view PSNR, where there are twins."""
         if not self.plan.config.datasets[wildcards.dataset].clean_twins:
             return []
-        return [f"results/{wildcards.dataset}/capture/{wildcards.scene}/clean"]
+        results, scene = f"results/{wildcards.dataset}", wildcards.scene
+        return [f"{results}/renders_source/{scene}/{wildcards.variant}", f"{results}/capture/{scene}/clean"]
 
-    def clean_option(self, wildcards) -> list[str]:
-        return [part for path in self.clean(wildcards) for part in ("--clean", path)]
+    def train_options(self, wildcards) -> list[str]:
+        options = zip(("--source-renders", "--clean"), self.train_views(wildcards), strict=False)
+        return [part for option in options for part in option]
 
     def score_settings(self, wildcards) -> str:
         """The scoring settings without the number of repeats, which changes no score."""

@@ -27,10 +27,11 @@ PACKAGES = ("fujinsplat", "numpy", "scikit-image", "torch", "lpips", "gsplat", "
 
 @dataclass(frozen=True)
 class Job:
-    """What is compared: a folder of `{stem}.png` renders, the held folder, and optionally the clean twins."""
+    """What is compared: renders `{stem}.png` with the held folder; renders at source poses with the clean twins."""
 
     renders: Path
     held: Path
+    source_renders: Path | None = None
     clean: Path | None = None
     model: Path | None = None
     about: dict[str, Any] = field(default_factory=dict)  # scene, variant, seeds: copied into the JSON
@@ -41,11 +42,13 @@ def score_scene(job: Job, out: Path, settings: EvaluateSettings | None = None, d
     settings = settings or EvaluateSettings()
     started = time.perf_counter()
     held = HeldViews(job.held)
-    twins = HeldViews(job.clean) if job.clean is not None else None
+    twins = HeldViews(job.clean) if job.clean is not None and job.source_renders is not None else None
     if not held.stems:
         raise UserError(f"{job.held} holds no views; the dataset has nothing to score against")
     _all_there(job.renders, held.stems)
-    trained = _trained(job.renders, twins.stems) if twins else []
+    trained = twins.stems if twins else []
+    if trained:
+        _all_there(job.source_renders, trained)
 
     perceptual = load_perceptual(settings.lpips_weights, device) if settings.lpips else None
     reason = "evaluate.lpips is off" if perceptual is None else perceptual.reason
@@ -60,9 +63,9 @@ def score_scene(job: Job, out: Path, settings: EvaluateSettings | None = None, d
         checksums["references"][stem] = sha256(job.held / f"{stem}.png")
     for stem in trained:
         reference = twins.rgb(stem)
-        picture = fitted(read_picture(job.renders / f"{stem}.png"), reference)
+        picture = fitted(read_picture(job.source_renders / f"{stem}.png"), reference)
         rows.append({"split": "source", "view": stem, "psnr": psnr(picture, reference), "ssim": None, "lpips": None})
-        checksums["renders"][stem] = sha256(job.renders / f"{stem}.png")
+        checksums["renders"][stem] = sha256(job.source_renders / f"{stem}.png")
         checksums["references"][stem] = sha256(job.clean / f"{stem}.png")
     if job.model is not None:
         checksums["model"] = sha256(job.model)
@@ -99,14 +102,6 @@ def _all_there(renders: Path, stems: list[str]) -> None:
         raise UserError(
             f"{renders} lacks {len(missing)} of {len(stems)} renders ({', '.join(missing[:4])}); render them first"
         )
-
-
-def _trained(renders: Path, stems: list[str]) -> list[str]:
-    """Source poses with a render: all of them or none, because a part of them would be another number."""
-    present = [stem for stem in stems if (renders / f"{stem}.png").is_file()]
-    if present:
-        _all_there(renders, stems)
-    return present
 
 
 def _mean(rows: list[dict[str, Any]], split: str, metric: str) -> float | None:

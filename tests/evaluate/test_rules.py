@@ -45,13 +45,13 @@ class Toy:
         self.configure()
         results = folder / "results" / "toy"
         rng = np.random.default_rng(3)
-        for part, stems in (("held", ["0003"]), ("clean", ["0001", "0002"])):
+        for part, renders, stems in (("held", "renders", ["0003"]), ("clean", "renders_source", ["0001", "0002"])):
             write_json(results / "capture" / "Yama" / part / "views.json", [{"stem": stem} for stem in stems])
             for stem in stems:
                 reference = rng.integers(0, 200, (16, 24, 3)).astype(np.uint8)
                 save(results / "capture" / "Yama" / part / f"{stem}.png", reference)
                 for variant, offset in RENDERS.items():
-                    save(results / "renders" / "Yama" / variant / f"{stem}.png", (reference + offset).astype(np.uint8))
+                    save(results / renders / "Yama" / variant / f"{stem}.png", (reference + offset).astype(np.uint8))
         (results / "gaussians" / "Yama").mkdir(parents=True)
         for variant in RENDERS:
             (results / "gaussians" / "Yama" / f"{variant}.ply").write_text(variant)

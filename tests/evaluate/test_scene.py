@@ -17,6 +17,7 @@ from fujinsplat.evaluate.scene import Job, score_scene
 from fujinsplat.files import sha256, write_json
 
 NO_LPIPS = EvaluateSettings(lpips=False)
+RENDERS = {"held": "renders", "clean": "source_renders"}
 
 
 def save(path, picture):
@@ -33,13 +34,14 @@ def planted(tmp_path):
         for i, stem in enumerate(stems):
             reference = rng.integers(0, 200, (32, 48, 3)).astype(np.uint8)
             save(tmp_path / part / f"{stem}.png", reference)
-            save(tmp_path / "renders" / f"{stem}.png", (reference + 4 * (i + 1)).astype(np.uint8))
+            save(tmp_path / RENDERS[part] / f"{stem}.png", (reference + 4 * (i + 1)).astype(np.uint8))
     (tmp_path / "model.ply").write_bytes(b"ply")
     return tmp_path
 
 
 def job(folder, **changes) -> Job:
-    return Job(folder / "renders", folder / "held", **{"clean": folder / "clean", **changes})
+    parts = {"source_renders": folder / "source_renders", "clean": folder / "clean"}
+    return Job(folder / "renders", folder / "held", **{**parts, **changes})
 
 
 def test_rows_means_and_checksums(planted):
@@ -79,14 +81,12 @@ def test_the_same_pictures_give_the_same_file(planted):
 
 def test_without_clean_twins_or_source_renders_there_is_no_train_psnr(planted):
     assert score_scene(job(planted, clean=None), planted / "a.csv", NO_LPIPS)["train_psnr"] is None
-    for stem in ("0001", "0002", "0003"):
-        (planted / "renders" / f"{stem}.png").unlink()
-    assert score_scene(job(planted), planted / "b.csv", NO_LPIPS)["train_psnr"] is None
+    assert score_scene(job(planted, source_renders=None), planted / "b.csv", NO_LPIPS)["train_psnr"] is None
 
 
-@pytest.mark.parametrize("stem", ["0005", "0002"])
-def test_a_missing_render_stops_before_any_reference_is_opened(planted, stem):
-    (planted / "renders" / f"{stem}.png").unlink()
+@pytest.mark.parametrize("folder, stem", [("renders", "0005"), ("source_renders", "0002")])
+def test_a_missing_render_stops_before_any_reference_is_opened(planted, folder, stem):
+    (planted / folder / f"{stem}.png").unlink()
     for part in ("held", "clean"):
         for path in (planted / part).glob("*.png"):
             path.write_bytes(b"opened: a reference must not be")
@@ -104,6 +104,7 @@ def test_a_damaged_render_is_named(planted):
 
 def test_the_command(planted):
     arguments = ["score", "--renders", planted / "renders", "--held", planted / "held", "--clean", planted / "clean"]
+    arguments += ["--source-renders", planted / "source_renders"]
     arguments += ["--out", planted / "v.csv", "--settings", '{"lpips": false}', "--device", "cpu", "--threads", "1"]
     done = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert done.exit_code == 0, done.output
