@@ -78,10 +78,10 @@ class EvaluationPlan:
         results, outline = f"results/{wildcards.dataset}", self.outline(wildcards)
         twins = self.plan.config.datasets[wildcards.dataset].clean_twins
         if wildcards.table == "base_fidelity":
-            study = [f"{results}/analysis/base_fidelity.json"] if twins else []
+            study = [f"{results}/analysis/base_fidelity/result.json"] if twins else []
             return [f"{results}/base/{scene}.json" for scene in outline.scenes] + study
         if wildcards.table == "rank_one":
-            return [f"{results}/analysis/rank_one.json"] if twins else []
+            return [f"{results}/analysis/rank_one/result.json"] if twins else []
         return [] if wildcards.table == "settings" else self.scores(wildcards)
 
     def tables(self, dataset: str) -> list[str]:

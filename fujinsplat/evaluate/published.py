@@ -10,8 +10,15 @@ from fujinsplat.files import read_json
 
 @cache
 def published() -> dict[str, Any]:
-    """`scenes`, `baselines` and `rows` (per scene), `ablation`, `seven`, `capacity`, `base_fidelity`, `rank_one`."""
-    return read_json(Path(__file__).with_name("published.json"))
+    """`scenes`, `baselines` and `rows` (per scene), `ablation`, `seven`, `capacity`; and the numbers of two studies,
+    `base_fidelity` and `rank_one`, per scene and as `mean`."""
+    from fujinsplat.analysis import published as studies
+
+    return {
+        **read_json(Path(__file__).with_name("published.json")),
+        "base_fidelity": {**studies.FIDELITY_SCENES, "mean": studies.FIDELITY},
+        "rank_one": {**studies.RANK_ONE_SCENES, "mean": studies.RANK_ONE},
+    }
 
 
 def is_published_dataset(scenes: list[str]) -> bool:

@@ -146,7 +146,7 @@ def _scene(
 
 def slider_pairs(results: Path, scene: str, variant: str) -> list[Pair]:
     """Up to three source poses, evenly spread, that have both a smoky picture and a render."""
-    source, renders = results / "capture" / scene / "source", results / "renders" / scene / variant
+    source, renders = results / "capture" / scene / "source", results / "renders_source" / scene / variant
     stems = [path.stem for path in sorted(source.glob("*.png")) if (renders / path.name).is_file()]
     count = min(SLIDER_VIEWS, len(stems))
     chosen = [stems[(2 * i + 1) * len(stems) // (2 * count)] for i in range(count)]
@@ -158,13 +158,16 @@ def collect_figures(results: Path) -> list[tuple[str, Path]]:
     found = []
     for folder, (pattern, _) in COLLECTED.items():
         for path in sorted((results / folder).glob(pattern)):
-            found.append((caption(path.relative_to(results)), path))
+            found.append((caption(path, results), path))
     return found
 
 
-def caption(path: Path) -> str:
-    """A figure's caption: the text file of its name beside it, or a readable form of its path."""
-    words = [*path.parent.parts, path.stem]
+def caption(path: Path, results: Path) -> str:
+    """A figure's caption: the sentence its study left beside it, or a readable form of its path."""
+    sentence = path.with_name("result.txt")
+    if sentence.is_file():
+        return sentence.read_text().strip()
+    words = [*path.relative_to(results).parent.parts, path.stem]
     words = [word for word in words if word not in ("figures", "figure", "analysis")]
     text = " · ".join(word.replace("_", " ") for word in words)
     return text[:1].upper() + text[1:]

@@ -134,7 +134,7 @@ def _views(content: Content) -> str:
 
 def _table(table: Table) -> str:
     head = "".join(
-        f'<th scope="col"{_class(i, table)} aria-sort="none"><button>{escape(text)}</button></th>'
+        f'<th scope="col"{_class(i, table)} aria-sort="none"><button>{_unbroken(text)}</button></th>'
         for i, text in enumerate(table.headers)
     )
     rows, section, title = [], table.rows[0].section if table.rows else "", ""
@@ -157,8 +157,19 @@ def _table(table: Table) -> str:
 </details>"""
 
 
+def _unbroken(header: str) -> str:
+    """An arrow stays on the line of its metric."""
+    return escape(header).replace(" ↑", "&nbsp;↑").replace(" ↓", "&nbsp;↓")
+
+
 def _class(column: int, table: Table) -> str:
-    return ' class="published"' if column in table.published else ""
+    values = [row.cells[column].value for row in table.rows]
+    kinds = ["published"] if column in table.published else []
+    if any(isinstance(value, bool) for value in values):
+        kinds.append("mark")
+    elif any(isinstance(value, str) for value in values):
+        kinds.append("text")
+    return f' class="{" ".join(kinds)}"' if kinds else ""
 
 
 def _cell(cell: Cell, column: str) -> str:

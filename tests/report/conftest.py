@@ -70,7 +70,7 @@ def plant(results: Path) -> None:
         smoky = (0.3 * clean + 0.7 * 200).astype(np.uint8)
         for stem in ("0001", "0002", "0003"):
             save(results / "capture" / scene / "source" / f"{stem}.png", smoky)
-            save(results / "renders" / scene / "fujinsplat" / f"{stem}.png", clean)
+            save(results / "renders_source" / scene / "fujinsplat" / f"{stem}.png", clean)
         for stem in ("0004", "0005"):
             save(results / "capture" / scene / "held" / f"{stem}.png", clean)
             save(results / "renders" / scene / "fujinsplat" / f"{stem}.png", clean)

@@ -31,7 +31,7 @@ def rank_one(outline: Outline, metrics: Metrics, results: Path) -> Table:
     headers = ["Scene", "ρ₁ P1 (linear XYZ)", "ρ₁ P2 (linear sRGB)", "ρ₁ P3 (encoded)"]
     table = Table("rank_one", f"Rank-one structure of the smoke residual on {outline.dataset}", headers)
     found = {scene: _study(results, "rank_one").get(scene, {}) for scene in outline.scenes}
-    return _per_scene(table, outline.scenes, found, published()["rank_one"], {"P1": 4, "P2": 4, "P3": 4})
+    return _per_scene(table, outline.scenes, found, published()["rank_one"], {"rho1_p1": 4, "rho1_p2": 4, "rho1_p3": 4})
 
 
 def _per_scene(table: Table, scenes: list[str], found: dict, paper: dict, columns: dict[str, int]) -> Table:
@@ -57,9 +57,9 @@ def _number(value: Any, digits: int) -> Cell:
     return Cell(None if value is None else float(value), digits)
 
 
-def _study(results: Path, name: str) -> dict[str, dict[str, float]]:
-    """`analysis/{name}.json` of the analysis stage: `{"scenes": {scene: {number: value}}}`."""
-    return _read(results / "analysis" / f"{name}.json").get("scenes", {})
+def _study(results: Path, name: str) -> dict[str, dict[str, Any]]:
+    """`{scene: row}` of the table that the analysis stage wrote in `analysis/{name}/result.json`."""
+    return {row["scene"]: row for row in _read(results / "analysis" / name / "result.json").get("table", [])}
 
 
 def _read(path: Path) -> dict[str, Any]:
