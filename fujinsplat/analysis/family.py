@@ -190,22 +190,18 @@ def draw(curves: tuple[np.ndarray, np.ndarray, np.ndarray], result: dict):
     count = np.arange(1, len(plain) + 1)
     left.semilogx(count, plain, "-o", color=BLUE, ms=2.5, label="all actions")
     left.semilogx(count, centred, "--s", color=VERMILION, ms=2.5, label="shared mean removed")
-    for curve, color in ((plain, BLUE), (centred, VERMILION)):
-        left.annotate(f"{curve[0]:.0%}", (1, curve[0]), (5, -9), textcoords="offset points", color=color, fontsize=7)
+    for curve, color, below in ((plain, BLUE, False), (centred, VERMILION, True)):
+        place = (2, -10) if below else (2, 6)
+        left.annotate(f"{curve[0]:.0%}", (1, curve[0]), place, textcoords="offset points", color=color, fontsize=7)
+    left.xaxis.set_major_formatter("{x:g}")
     left.set(xlabel="singular directions", ylabel="cumulative energy", ylim=(0, 1.03))
     left.legend(loc="lower right")
-    panel(left, "a")
+    panel(left, "a", "energy of the probe displacements")
     finite = np.sort(cosines[np.isfinite(cosines)])
     right.plot(finite, np.arange(1, len(finite) + 1) / max(len(finite), 1), color=BLUE, drawstyle="steps-post")
     if len(finite):
         right.axvline(np.median(finite), color=GREY, ls="--", lw=0.9)
-        right.annotate(
-            f"median {np.median(finite):.3f}",
-            (np.median(finite), 0.04),
-            (-4, 0),
-            ha="right",
-            textcoords="offset points",
-        )
+        right.set_title(f"median {np.median(finite):.3f}", loc="right", color=GREY)
     right.set(xlabel=f"cosine to the nearest of {result['entries']} entries", ylabel="share of actions", ylim=(0, 1.03))
-    panel(right, "b")
+    panel(right, "b", "how well the vocabulary covers the actions")
     return fig

@@ -166,14 +166,14 @@ def draw(rows: list[dict], result: dict, directions: dict):
     left.set(ylabel="PSNR to clean, linear XYZ (dB)")
     left.margins(y=0.18)
     left.legend(loc="upper center", ncols=2)
-    panel(left, "a")
+    panel(left, "a", "dashed: equal-scene means")
     for i, (name, by_stage) in enumerate(directions.items()):
         points = by_stage["p1"] / by_stage["p1"].sum(axis=1, keepdims=True)
         marker = MARKERS[i % len(MARKERS)]
         right.plot(points[:, 0], points[:, 1], marker, color=f"C{i % 8}", ms=2.5, alpha=0.6, mew=0)
         centre = points.mean(axis=0)
-        right.plot(*centre, marker, color=f"C{i % 8}", ms=7, mec="white", mew=0.7, label=name)
+        right.plot(*centre[:2], marker, color=f"C{i % 8}", ms=7, mec="white", mew=0.7, label=name)
     right.set(xlabel="x of the direction", ylabel="y of the direction")
     right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1)
-    panel(right, "b")
+    panel(right, "b", "leading directions, views and scene means")
     return fig
