@@ -28,8 +28,8 @@ class DemoSettings(Settings):
     """The embedded demo world, made from a seed."""
 
     seed: Steps = setting(20260, "another seed gives another world")
-    width: Annotated[int, Field(ge=32, multiple_of=2)] = setting(240, "picture width in pixels; RAW has twice as many")
-    height: Annotated[int, Field(ge=32, multiple_of=2)] = setting(160, "picture height in pixels; RAW has twice as many")
+    width: Annotated[int, Field(ge=32, multiple_of=2)] = setting(240, "picture width in pixels; RAW has twice")
+    height: Annotated[int, Field(ge=32, multiple_of=2)] = setting(160, "picture height in pixels; RAW has twice")
     source_views: Annotated[int, Field(ge=2)] = setting(24, "smoky views per scene, each with a clean twin")
     held_views: Count = setting(4, "clean held views per scene [supp. H]")
     external: Count = setting(96, "smoke-free external captures for the synthesis stage")

@@ -118,6 +118,10 @@ class Plan:
         made = [block.scenes for block in self.config.datasets.values() if block.made_by_demo]
         return "|".join(re.escape(scene) for scenes in made for scene in scenes) or "(?!)"
 
+    def scenes_of(self, dataset: str) -> list[str]:
+        """The scenes a build of this dataset works with: its population is measured on these and no others."""
+        return self.scenes if dataset == self.dataset else self.config.datasets[dataset].scenes
+
     def root(self, wildcards) -> str:
         return self.config.datasets[wildcards.dataset].root
 

@@ -18,7 +18,7 @@ class ActionsPlan:
         given = self.given(wildcards.dataset)
         if given:
             return [str(Path(given))]
-        scenes = self.plan.config.datasets[wildcards.dataset].scenes
+        scenes = self.plan.scenes_of(wildcards.dataset)
         return [f"{RESULTS.format(dataset=wildcards.dataset)}/actions/{scene}.veil.json" for scene in scenes]
 
     def population_option(self, wildcards) -> str:

@@ -72,7 +72,7 @@ class SynthesisPlan:
         """All recipes that variants of the configuration ask for, by name."""
         settings = self.plan.stage(dataset, "synthesis")
         variants = [Variant(), *self.plan.config.variants.values()]
-        scenes = self.plan.config.datasets[dataset].scenes
+        scenes = self.plan.scenes_of(dataset)
         made = [Recipe.of(variant, settings, scene) for variant in variants for scene in scenes]
         return {recipe.name: recipe for recipe in made}
 
@@ -95,7 +95,7 @@ class SynthesisPlan:
         recipe = self.recipe(wildcards)
         if recipe.draws != "actions":
             return []
-        scenes = self.plan.config.datasets[wildcards.dataset].scenes
+        scenes = self.plan.scenes_of(wildcards.dataset)
         results = RESULTS.format(dataset=wildcards.dataset)
         return [f"{results}/actions/{scene}.safetensors" for scene in scenes if scene != recipe.without]
 
@@ -137,7 +137,9 @@ class SynthesisPlan:
             dataset = self.plan.config.datasets[wildcards.dataset]
             if not dataset.clean_twins:
                 return []
-            return [f"{RESULTS.format(dataset=wildcards.dataset)}/capture/{dataset.scenes[0]}/{part}"]
+            return [
+                f"{RESULTS.format(dataset=wildcards.dataset)}/capture/{self.plan.scenes_of(wildcards.dataset)[0]}/{part}"
+            ]
 
         return views
 
