@@ -199,6 +199,7 @@ class ReportSettings(Settings):
     """Figures and report.html."""
 
     viewer: bool = setting(True, "interactive 3D view of each scene (needs Node)")
+    studies: bool = setting(True, "the paper's read-only studies, where there are clean twins [supp. A, B, D, E]")
 
 
 class StageSettings(Settings):

@@ -1,18 +1,20 @@
 """What the rule files of evaluation and report ask of the plan."""
 
 import json
-from collections.abc import Callable
 
 from fujinsplat.config import StageSettings
 from fujinsplat.configfile import dump_differences
+from fujinsplat.controller.plan import ControllerPlan
 from fujinsplat.evaluate.collect import REPEAT
 from fujinsplat.evaluate.outline import Outline, outline_of
+from fujinsplat.evaluate.tables.scores import ABLATION, by_role
 from fujinsplat.workflow import Plan
 
 # tables that need scores; the others need what their studies wrote, or nothing
 OF_SCORES = ("main", "seven_scenes", "ablation", "ablation_per_scene", "capacity")
 OTHERS = ("base_fidelity", "rank_one", "settings", "supervision")
 FORMATS = ("csv", "md", "tex")
+STUDIES = ("rank_one", "base_fidelity", "observability", "family")
 
 
 class EvaluationPlan:
@@ -58,9 +60,10 @@ class EvaluationPlan:
         return outline_of(self.plan.config, wildcards.dataset)
 
     def table_outline(self, wildcards) -> str:
-        """The outline as JSON, with settings only where a table shows them: a changed setting makes no other again."""
+        """The outline as JSON, with settings only where they are shown: a changed setting makes nothing else again."""
         outline = self.outline(wildcards)
-        if wildcards.get("table", "settings") != "settings":
+        shown = wildcards.get("table") or wildcards.get("figure") or "report"
+        if shown not in ("settings", "training", "report"):
             outline = outline.model_copy(update={"settings": StageSettings()})
         return json.dumps(outline.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
 
@@ -89,5 +92,52 @@ class EvaluationPlan:
         names = (*OF_SCORES, *OTHERS)
         return [f"results/{dataset}/tables/{name}.{suffix}" for name in names for suffix in FORMATS]
 
-    def of_dataset(self, paths: Callable[[str], list[str]]) -> Callable:
-        return lambda wildcards: paths(wildcards.dataset)
+    # report
+
+    def method(self, wildcards) -> str:
+        """The variant whose pictures the report shows: the method itself, or the build's first."""
+        outline = self.outline(wildcards)
+        return by_role(outline).get("method") or next(iter(outline.variants))
+
+    def figures(self, wildcards) -> list[str]:
+        """Names of the figures that this build can draw."""
+        outline, dataset = self.outline(wildcards), self.plan.config.datasets[wildcards.dataset]
+        roles = set(by_role(outline))
+        names = ["training", "pipeline"]
+        if dataset.held_views:
+            names = ["qualitative", *names]
+            names += ["ablation_renders"] if len(roles & set(ABLATION)) > 2 else []
+            names += ["capacity"] if "capacity" in roles else []
+        return names
+
+    def figure_inputs(self, wildcards) -> list[str]:
+        """For `input:` of one figure."""
+        results, outline = f"results/{wildcards.dataset}", self.outline(wildcards)
+        roles, scenes = by_role(outline), outline.scenes
+        if wildcards.figure == "training":
+            return [f"{results}/gaussians/{scene}/{self.method(wildcards)}.log.jsonl" for scene in scenes]
+        if wildcards.figure in ("qualitative", "ablation_renders"):
+            wanted = [roles[r] for r in ("rgb_base", *ABLATION) if r in roles]
+            parts = [f"capture/{s}/{part}" for s in scenes for part in ("source", "held", "cameras.json")]
+            parts += [f"renders/{scene}/{name}" for scene in scenes for name in wanted]
+            return [f"{results}/{part}" for part in parts] + self.scores(wildcards)
+        return self.scores(wildcards) or [f"{results}/gaussians/{s}/{self.method(wildcards)}.ply" for s in scenes]
+
+    def report_inputs(self, wildcards) -> list[str]:
+        """For `input:` of the report: everything it shows, so that it is made last."""
+        results, outline = f"results/{wildcards.dataset}", self.outline(wildcards)
+        method, scenes = self.method(wildcards), outline.scenes
+        parts = [f"capture/{scene}/source" for scene in scenes]
+        parts += [f"renders_source/{scene}/{method}" for scene in scenes]
+        parts += [f"viewer/{scene}.html" for scene in scenes if outline.settings.report.viewer]
+        parts += [f"figures/{name}.png" for name in self.figures(wildcards)]
+        parts += [f"developed/{scene}/{method}.png" for scene in scenes]
+        twins = self.plan.config.datasets[wildcards.dataset].clean_twins
+        if twins and outline.settings.report.studies:
+            parts += [f"analysis/{study}/figure.png" for study in STUDIES]
+        training = ControllerPlan(self.plan).of(outline.variants[method], wildcards.dataset, scenes[0])
+        parts += [f"synthetic/{training.recipe.name}/gallery.png"] if training else []
+        return [f"{results}/{part}" for part in parts] + self.tables(wildcards.dataset)
+
+    def view_model(self, wildcards) -> str:
+        return f"results/{wildcards.dataset}/gaussians/{wildcards.scene}/{self.method(wildcards)}.ply"

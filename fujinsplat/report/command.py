@@ -43,3 +43,34 @@ def page_command(
     for text in content.missing:
         typer.echo(f"not in the report: {text}", err=True)
     typer.echo(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")
+
+
+@app.command("figures")
+def figures_command(
+    results: ResultsArgument,
+    figure: Annotated[list[str] | None, typer.Option("--figure", help="A figure's name; repeat for more.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder; default: figures/ in the results folder.")] = None,
+    outline: OutlineOption = None,
+) -> None:
+    """The paper's figures as PNG and PDF. Without --figure: all that the results allow."""
+    from fujinsplat.errors import UserError
+    from fujinsplat.evaluate.outline import read_outline
+    from fujinsplat.report.figures import FIGURES, write_figure
+
+    build = read_outline(outline, results)
+    for name in figure or FIGURES:
+        try:
+            typer.echo(str(write_figure(name, results, build, out or results / "figures")[0]))
+        except UserError as error:
+            if figure:
+                raise
+            typer.echo(f"left out {name}: {error}", err=True)
+
+
+@app.command("highlights")
+def highlights_command(results: ResultsArgument, outline: OutlineOption = None) -> None:
+    """The main numbers of a build, and where to look."""
+    from fujinsplat.evaluate.outline import read_outline
+    from fujinsplat.report.highlights import highlights
+
+    typer.echo(highlights(results, read_outline(outline, results)))

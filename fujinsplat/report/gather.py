@@ -18,10 +18,21 @@ from fujinsplat.report.viewer import split_view
 SLIDER_VIEWS = 3
 # pictures other stages leave, as (folder, pattern), with the sentence shown under each kind
 COLLECTED = {
-    "figures": ("**/*.png", "figures"),
-    "analysis": ("**/*.png", "the paper's read-only studies"),
-    "synthetic": ("*/*.png", "synthetic observations beside real smoke"),
+    "figures": ("*.png", "comparisons, curves, the pipeline"),
+    "analysis": ("*/*.png", "the paper's read-only studies"),
+    "synthetic": ("*/gallery.png", "synthetic observations beside real smoke"),
+    "developed": ("*/{method}.png", "what the controller does to source views"),
     "controller": ("*.png", "training of the controller"),
+}
+MOST_OF_A_KIND = {"developed": 2, "synthetic": 2, "controller": 3}
+CAPTIONS = {
+    "figures/qualitative": "Held views: the smoky camera picture from the nearest pose, our renders, and the clean "
+    "capture. Cyan insets enlarge the colour chart.",
+    "figures/ablation_renders": "Ablation at one held view per scene, with its PSNR in dB against the clean capture. "
+    "In the input, linear RAW is left of the seam and the camera's picture right of it.",
+    "figures/capacity": "Capacity of the colour flow: novel-view PSNR against couplings and knots per curve.",
+    "figures/training": "Training of the Gaussians, scene by scene.",
+    "figures/pipeline": "The pipeline as it ran: rules, their jobs and the time they took together.",
 }
 PACKAGES = (
     "fujinsplat",
@@ -98,7 +109,7 @@ def gather(results: Path, outline: Outline) -> Content:
             averages[metric] = value.mean
     if not averages:
         missing.append("No held view has been scored, so score tables have gaps.")
-    figures = collect_figures(results)
+    figures = collect_figures(results, method or "")
     for folder, (_, what) in COLLECTED.items():
         if not any(path.is_relative_to(results / folder) for _, path in figures):
             missing.append(f"No pictures in {folder}/ ({what}).")
@@ -153,12 +164,12 @@ def slider_pairs(results: Path, scene: str, variant: str) -> list[Pair]:
     return [Pair(stem, source / f"{stem}.png", renders / f"{stem}.png") for stem in chosen]
 
 
-def collect_figures(results: Path) -> list[tuple[str, Path]]:
+def collect_figures(results: Path, method: str) -> list[tuple[str, Path]]:
     """`(caption, file)` of every figure that exists, the report's own first."""
     found = []
     for folder, (pattern, _) in COLLECTED.items():
-        for path in sorted((results / folder).glob(pattern)):
-            found.append((caption(path, results), path))
+        paths = sorted((results / folder).glob(pattern.format(method=method)))
+        found += [(caption(path, results), path) for path in paths[: MOST_OF_A_KIND.get(folder)]]
     return found
 
 
@@ -168,6 +179,8 @@ def caption(path: Path, results: Path) -> str:
     if sentence.is_file():
         return sentence.read_text().strip()
     words = [*path.relative_to(results).parent.parts, path.stem]
+    if "/".join(words) in CAPTIONS:
+        return CAPTIONS["/".join(words)]
     words = [word for word in words if word not in ("figures", "figure", "analysis")]
     text = " · ".join(word.replace("_", " ") for word in words)
     return text[:1].upper() + text[1:]

@@ -6,6 +6,7 @@ same for every scene, so the report holds it once and each scene beside it; `spl
 """
 
 import base64
+import fcntl
 import json
 import os
 import re
@@ -49,12 +50,22 @@ def find_tool() -> Tool:
     folder = cache / f"viewer-{sha256(TOOL / 'package-lock.json')[:8]}"
     program = folder / "node_modules" / "@playcanvas" / "splat-transform" / "bin" / "cli.mjs"
     if not program.is_file():
-        say("3D view: installing splat-transform (once, 210 MB)")
-        with atomic_folder(folder) as temporary:
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(TOOL / name, temporary / name)
-            _run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], temporary, "npm could not install it")
+        cache.mkdir(parents=True, exist_ok=True)
+        with (cache / "viewer.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the scenes' jobs run side by side: one installs, the others wait
+            if not program.is_file():
+                _install(npm, folder)
     return Tool(node, program)
+
+
+def _install(npm: list[str], folder: Path) -> None:
+    say("3D view: installing splat-transform (once, 210 MB)")
+    patience = ["--fetch-retries=1", "--fetch-retry-mintimeout=2000", "--fetch-retry-maxtimeout=5000"]
+    command = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", *patience]
+    with atomic_folder(folder) as temporary:
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(TOOL / name, temporary / name)
+        _run(command, temporary, "npm could not install splat-transform (is there a network?)")
 
 
 def _node() -> tuple[Path, list[str]]:

@@ -1,0 +1,85 @@
+"""Curves: capacity of the colour flow, and training of the Gaussians."""
+
+import json
+from pathlib import Path
+
+from fujinsplat.config import StageSettings
+from fujinsplat.errors import UserError
+from fujinsplat.evaluate.collect import read_metrics
+from fujinsplat.evaluate.outline import Outline
+from fujinsplat.evaluate.published import is_published_dataset, published, role
+from fujinsplat.evaluate.tables.scores import by_role
+from fujinsplat.report.style import BLUE, GREY, MARKERS, ORANGE, VERMILION, WIDE, figure, panel
+
+
+def capacity(results: Path, outline: Outline):
+    """Novel-view PSNR against couplings and knots; the paper's own points only on the paper's own scenes."""
+    metrics = read_metrics(results, outline.scenes, list(outline.variants))
+    sizes = {}
+    for name, variant in outline.variants.items():
+        value = metrics.average(outline.scenes, name, "psnr") if role(variant) in ("capacity", "method") else None
+        if value is not None:
+            sizes.setdefault((variant.K, variant.M), value)
+    paper = {(row["K"], row["M"]): row["psnr"] for row in published()["capacity"]}
+    adopted = next((row["K"], row["M"]) for row in published()["capacity"] if row["axis"] == "adopted")
+    if not sizes:
+        raise UserError(f"{results} has no scored variant of any capacity; build the group `capacity` first")
+    fig, axes = figure(1, 2, width=WIDE, height=2.3, sharey=True)
+    for axis, ax, letter, title in ((0, axes[0], "a", "couplings"), (1, axes[1], "b", "knots per curve")):
+        mine = sorted((size[axis], v) for size, v in sizes.items() if size[1 - axis] == adopted[1 - axis])
+        xs, values = [x for x, _ in mine], [v for _, v in mine]
+        errors = [v.deviation or 0 for v in values]
+        ax.errorbar(xs, [v.mean for v in values], yerr=errors, color=BLUE, marker="o", label="measured here", capsize=2)
+        if is_published_dataset(outline.scenes):
+            theirs = sorted((size[axis], v) for size, v in paper.items() if size[1 - axis] == adopted[1 - axis])
+            ax.plot(*zip(*theirs, strict=True), color=GREY, marker="s", ls="--", label="paper")
+        if adopted in sizes:
+            ax.plot(adopted[axis], sizes[adopted].mean, marker="*", ms=11, color=VERMILION, ls="none", label="adopted")
+        ax.set(xlabel=title, xticks=sorted({*xs, *(size[axis] for size in paper)}))
+        panel(ax, letter, title)
+    axes[0].set_ylabel("novel-view PSNR (dB)")
+    axes[1].legend(loc="best")
+    return fig
+
+
+def training(results: Path, outline: Outline):
+    """Loss, PSNR of the logged view, number of Gaussians and retained displacement of the method, scene by scene."""
+    name = by_role(outline).get("method") or next(iter(outline.variants))
+    logs = {scene: read_log(results / "gaussians" / scene / f"{name}.log.jsonl") for scene in outline.scenes}
+    logs = {scene: log for scene, log in logs.items() if log}
+    if not logs:
+        raise UserError(f"{results} has no training log of {name}; train it first")
+    parts = {"loss": "training loss", "psnr": "PSNR of the logged view (dB)", "gaussians": "Gaussians"}
+    parts["alpha_mean"] = "retained displacement α, mean"
+    fig, axes = figure(2, 2, width=WIDE, height=4.2, sharex=True)
+    for letter, ax, (key, title) in zip("abcd", axes.flat, parts.items(), strict=True):
+        for i, (scene, log) in enumerate(logs.items()):
+            points = [(entry["iteration"], entry[key]) for entry in log if entry.get(key) is not None]
+            if points:
+                ax.plot(*zip(*points, strict=True), marker=MARKERS[i % 8], markevery=0.2, ms=3, label=scene)
+        panel(ax, letter, title)
+        for start, end in _windows(outline):
+            ax.axvspan(start, end, color=ORANGE, alpha=0.12, lw=0)
+    axes[0, 0].set_yscale("log")
+    axes[1, 1].set_ylim(-0.02, 1.02)
+    for ax in axes[1]:
+        ax.set_xlabel("iteration (shaded: Δ-ISP)")
+    axes[0, 1].legend(ncols=2)
+    return fig
+
+
+def _windows(outline: Outline) -> list[tuple[float, float]]:
+    """The Δ-ISP's window; settings give it for the paper's number of iterations, and it scales with theirs."""
+    splat = outline.settings.splat
+    factor = splat.iterations / StageSettings().splat.iterations
+    return [(splat.delta_from * factor, splat.delta_until * factor)]
+
+
+def read_log(path: Path) -> list[dict]:
+    """The lines of a training log; none when there is no such file."""
+    if not path.is_file():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+    except ValueError as error:
+        raise UserError(f"{path} is not a training log ({error}); train that scene again") from None
