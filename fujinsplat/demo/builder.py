@@ -53,8 +53,8 @@ class Palette:
         self.hues = [self.hue, self.hue + 0.5, self.hue + spread, self.hue - spread, 0.06]
         tone = rng.uniform(0.035, 0.1)
         value = rng.uniform(0.35, 0.8)
-        self.wood_light = linear(tone, rng.uniform(0.3, 0.6), value)
-        self.wood_dark = linear(tone - 0.01, rng.uniform(0.5, 0.75), 0.6 * value)
+        self.wood_light = linear(tone, rng.uniform(0.22, 0.48), value)
+        self.wood_dark = linear(tone - 0.01, rng.uniform(0.35, 0.6), 0.6 * value)
 
     def accent(self) -> tuple[float, float, float]:
         """A strong colour."""

@@ -14,7 +14,7 @@ from fujinsplat.demo.sensor import BLACK, CAMERA_TO_SRGB, PHOTOSITES, WHITE, WHI
 
 QUALITY = 95
 GAIN = 3.1  # a camera renders brighter than its RAW reads
-MIDDLE, CONTRAST = 0.17, 1.22  # the tone curve's pivot and steepness
+MIDDLE, CONTRAST = 0.17, 1.26  # the tone curve's pivot and steepness
 
 
 @kernel

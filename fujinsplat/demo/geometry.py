@@ -1,8 +1,8 @@
 """Rays against boxes, ellipsoids and tapered cylinders, with a bounding volume hierarchy in between.
 
 A primitive is one row of 18 numbers: centre (3), world-to-local rotation (9), half sizes (3), taper, shape, material.
-The room itself is primitive 0, a box seen from inside; it is not part of the hierarchy and casts no shadow, so light may
-come from beyond its walls.
+The room itself is primitive 0, a box seen from inside. It is not part of the hierarchy and casts no shadow, so light
+may come from beyond its walls.
 """
 
 import math

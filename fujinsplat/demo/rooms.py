@@ -28,14 +28,14 @@ def _walls(room: Room) -> list[int]:
     elif pick < 0.7:
         tone = rng.uniform(0.8, 1.2)
         feature = room.material(
-            "bricks", (0.32 * tone, 0.12 * tone, 0.07), (0.2 * tone, 0.09, 0.06), (0.38, 0.35, 0.31), scale=0.085
+            "bricks", (0.3 * tone, 0.15 * tone, 0.1), (0.19 * tone, 0.11, 0.08), (0.38, 0.35, 0.31), scale=0.085
         )
     else:
         feature = room.material("planks", p.wood_light, p.wood_dark, scale=0.14, gloss=0.2)
     pick = rng.uniform()
     if pick < 0.65:
         tone = rng.uniform(0.03, 0.1)
-        boards = linear(tone, rng.uniform(0.35, 0.65), rng.uniform(0.45, 0.75)), linear(tone, 0.7, 0.3)
+        boards = linear(tone, rng.uniform(0.2, 0.5), rng.uniform(0.45, 0.75)), linear(tone, 0.5, 0.3)
         floor = room.material("planks", *boards, scale=rng.uniform(0.08, 0.14), gloss=0.5, shininess=20.0)
     elif pick < 0.85:
         floor = room.material("tiles", p.pale(), p.dark(), (0.3, 0.28, 0.26), scale=0.3, gloss=0.5, variation=1.0)

@@ -1,6 +1,6 @@
 """One scene folder in RealX3D's layout: smoky source views, clean twins, clean held views, poses, points."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -69,9 +69,9 @@ def _meter(camera: Camera) -> Camera:
 
 
 def _preview(world: World, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
-    """Clean camera RGB `[h, w, 3]` and z-depth `[h, w]` of a small picture."""
-    radiance, depth = look(world, camera)
-    return focus(sensor.camera_rgb(radiance), 2), np.ascontiguousarray(depth[PAD:-PAD:2, PAD:-PAD:2])
+    """Clean camera RGB `[h, w, 3]` and z-depth `[h, w]` of a small picture, as sharp as a large one."""
+    radiance, depth = look(world, camera, 1, 0)
+    return sensor.camera_rgb(radiance), depth
 
 
 def prepare(name: str, settings: DemoSettings, threads: int) -> Session:
@@ -96,11 +96,13 @@ def prepare(name: str, settings: DemoSettings, threads: int) -> Session:
     level = np.array([row.airlight[0], 1.0, row.airlight[1]])
     wanted = level / level.mean() * row.ratio * row.exposure
     colour = wanted
-    # the fitted pivot leans towards the room's own colours; a second round takes that back
-    for _ in range(2):
+    airs = [drift.at(time, colour) for time in times]
+    # the fitted pivot leans towards the room's own colours; further rounds take that back
+    for _ in range(3):
+        airs = [replace(air, colour=colour) for air in airs]
         settled = each(
-            lambda k, colour=colour: _settle(drift.at(times[k], colour), meters[k], *previews[k], targets[k]),
-            range(len(source)), threads, f"{name}: smoke",
+            lambda job: _settle(*job), zip(airs, meters, *zip(*previews, strict=True), targets, strict=True), threads,
+            f"{name}: smoke",
         )  # fmt: skip
         airs = [air for air, _ in settled]
         colour = colour * np.clip(wanted / np.median([pivot for _, pivot in settled], 0), 0.8, 1.25)
@@ -120,11 +122,10 @@ def write_scene(root: Path, name: str, settings: DemoSettings, threads: int = 1)
     """Write `root/name`, whole or not at all. Its content depends on the name and the settings alone."""
     if name in ("", ".", "..", "external") or "/" in name:
         raise UserError(f"{name!r} cannot name a scene folder; choose a plain name other than external")
-    session = prepare(name, settings, threads)
-    sources, helds = len(session.source), len(session.held)
-    stems = [f"{k + 1:04d}" for k in range(sources + helds)]
-
     with atomic_folder(root / name) as folder:
+        session = prepare(name, settings, threads)
+        sources, helds = len(session.source), len(session.held)
+        stems = [f"{k + 1:04d}" for k in range(sources + helds)]
         for part in ("train", "val", "test"):
             (folder / part).mkdir()
 
