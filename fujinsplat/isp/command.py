@@ -47,7 +47,7 @@ def calibrate(
         base, _ = calibrate(views, chosen, pick_device(device))
         notes = {"origin": "calibrated", "scene": scene, "views": str(len(views)), "initial": chosen.initial}
     scores = source_fidelity(base, views)
-    save(base, out, **{key: value for key, value in notes.items() if key not in ("kind", "encoding")})
+    save(base, out, **{key: value for key, value in notes.items() if key != "encoding"})
     if fidelity:
         write_json(fidelity, {"scene": scene, "origin": notes.get("origin", "given"), **scores})
     ssim = "" if scores["hazy_ssim"] is None else f", SSIM {scores['hazy_ssim']:.3f}"

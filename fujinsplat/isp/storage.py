@@ -1,6 +1,8 @@
 """A Base ISP on disk: a safetensors file of seven parameters, three buffers and a few words; and the authors' files."""
 
+import json
 import pickle
+import warnings
 from pathlib import Path
 
 import torch
@@ -11,28 +13,29 @@ from fujinsplat.errors import UserError
 from fujinsplat.files import atomic_file
 from fujinsplat.isp.model import ENCODINGS, BaseISP
 
-KIND = "fujinsplat base isp"
+KIND = "fujinsplat_base_isp"
 
 
 def save(base: BaseISP, path: Path | str, **metadata: str) -> None:
     """Write `base`; `metadata` (scene, source, …) is kept as text beside the tensors."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in base.state_dict().items()}
-    notes = {"kind": KIND, "encoding": base.encoding, **{key: str(value) for key, value in metadata.items()}}
+    notes = {"encoding": base.encoding, **{key: str(value) for key, value in metadata.items()}}
     with atomic_file(path) as temporary:
-        save_file(tensors, temporary, notes)
+        # one entry, because several are written in no fixed order and equal bases should be equal files
+        save_file(tensors, temporary, {KIND: json.dumps(notes, sort_keys=True)})
 
 
 def load(path: Path | str) -> BaseISP:
     """Read a base that `save` wrote; its metadata is in `base.notes`."""
     try:
         with safe_open(path, "pt") as file:
-            notes = dict(file.metadata() or {})
+            notes = json.loads((file.metadata() or {}).get(KIND, "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; make it with `fujinsplat isp calibrate` or `isp import`") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is not a readable safetensors file ({error}); calibrate or import it again") from None
-    if notes.get("kind") != KIND or notes.get("encoding") not in ENCODINGS:
+    if notes.get("encoding") not in ENCODINGS:
         raise UserError(f"{path} is not a Base ISP; give the file `fujinsplat isp calibrate` or `isp import` wrote")
     base = BaseISP(encoding=notes["encoding"])
     fill(base, tensors, path)
@@ -76,7 +79,8 @@ def import_checkpoint(path: Path | str, encoding: str = "srgb") -> BaseISP:
     Lattices may be stored with their colours last or first; with or without a leading axis of one.
     """
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # about pickle protocols; what cannot be read is refused below
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; give the path of a base checkpoint") from None
     except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:

@@ -55,6 +55,10 @@ class SimulatedViews:
             self._raw[f"{index:04d}"], self._rgb[f"{index:04d}"] = raw, picture_of(raw)
         self.stems = list(self._raw)
 
+    def replace(self, stem, raw, rgb=None):
+        """Another RAW for a view, with the camera's picture of it unless one is given."""
+        self._raw[stem], self._rgb[stem] = raw, picture_of(raw) if rgb is None else rgb
+
     def raw(self, stem):
         return self._raw[stem]
 
