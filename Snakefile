@@ -30,6 +30,8 @@ include: "rules/develop.smk"  # base, controller, source RAW -> corrected source
 include: "rules/splat.smk"  # corrected views -> Gaussians, with the delta-ISP
 include: "rules/render.smk"  # Gaussians and poses -> pictures
 include: "rules/evaluate.smk"  # pictures and held views -> scores, the paper's tables
+include: "rules/analysis.smk"  # the paper's read-only studies
+include: "rules/report.smk"  # everything above -> figures, report.html
 
 
 rule all:

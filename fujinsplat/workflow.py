@@ -45,12 +45,10 @@ class Plan:
             raise WorkflowError(f"config.yaml (or --config): {error}") from None
 
     def deliverables(self) -> list[str]:
-        """What plain `snakemake --cores` builds: everything for the configured dataset and group."""
-        results, dataset = RESULTS.format(dataset=self.dataset), self.config.datasets[self.dataset]
-        wanted = [f"{results}/gaussians/{scene}/{variant}.ply" for scene in self.scenes for variant in self.variants]
-        if dataset.held_views:
-            wanted += [f"{results}/metrics/{scene}/{variant}.csv" for scene in self.scenes for variant in self.variants]
-        return wanted
+        """What plain `snakemake --cores` builds: the splats, and the report with all that it shows."""
+        results = RESULTS.format(dataset=self.dataset)
+        splats = [f"{results}/gaussians/{scene}/{variant}.ply" for scene in self.scenes for variant in self.variants]
+        return [f"{results}/report.html", *splats]
 
     def shell_prefix(self, workflow) -> str:
         """Makes `fujinsplat` in a rule this checkout's, run by the job's own interpreter.

@@ -21,7 +21,7 @@ class AnalysisPlan:
         """For `input:`: one part of every scene of the dataset."""
 
         def files(wildcards) -> list[str]:
-            scenes = self.plan.config.datasets[wildcards.dataset].scenes
+            scenes = self.plan.scenes_of(wildcards.dataset)
             return [
                 f"{RESULTS.format(dataset=wildcards.dataset)}/{PARTS[part].format(scene=scene)}" for scene in scenes
             ]
