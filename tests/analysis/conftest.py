@@ -1,0 +1,1 @@
+from tests.actions.conftest import scene  # noqa: F401  (the small captured scene with known smoke)
