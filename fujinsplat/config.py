@@ -103,6 +103,12 @@ class SynthesisSettings(Settings):
     draws: Literal["veil", "actions"] = setting(
         "veil", "labels from measured (pivot, contrast), or from the fitted expert actions [Sec. 3.3, supp. F]"
     )
+    veil: Literal["measured", "published"] = setting(
+        "measured",
+        "what a draw takes from its pair: brightness, pivot and contrast together, or (published) the direction of its "
+        "pivot alone, with one level for all and the contrast from depth [supp. F]",
+    )
+    jitter: Weight = setting(0.15, "relative spread around a measured brightness, level and optical depth")
     light: Fraction = setting(0.2, "share of draws with light smoke (t near 1); 0 is the published setting")
     draws_per_capture: Count = setting(1, "observations made of each capture, each with its own draw [supp. F]")
     pixels: Count = setting(4096, "matched pixels stored per observation")

@@ -95,41 +95,27 @@ def make_draws(
             f"the population holds {len(pairs)} pair{'s' * (len(pairs) != 1)} in the {recipe.coordinate} coordinate; "
             "a distribution needs at least two: fit more pairs or set actions.population to a larger file"
         )
-    summary = population.summary(recipe.coordinate)
-    gain, base, medians = brightness(captures, population, matrix, recipe.coordinate, settings.max_gain)
-    beta = -np.log(summary.t_median) / np.median(captures.depth_range)
-
     rows = [(index, turn) for index in range(len(captures)) for turn in range(settings.draws_per_capture)]
-    pivots, contrasts, lights, sources, chosen_experts = [], [], [], [], []
-    for index, turn in rows:
-        random = seed_of(f"{captures.names[index]}/{turn}", settings.seed, "draw")
-        pair = pairs[random.integers(len(pairs))]
-        light = bool(random.random() < settings.light)
-        t = float(np.exp(-beta * captures.depth_range[index]))
-        t = lightened(t, random.random()) if light else t
-        pivots.append(
-            np.minimum(direction(pair, recipe.coordinate) * summary.pivot_ratio * medians[index], BRIGHTEST_PIVOT)
-        )
-        contrasts.append(t)
-        lights.append(light)
-        sources.append(f"{pair.scene}/{pair.view}")
-        chosen_experts.append(random)
-    pivot, contrast = np.array(pivots), np.array(contrasts)
+    randoms = [seed_of(f"{captures.names[index]}/{turn}", settings.seed, "draw") for index, turn in rows]
+    take = np.array([index for index, _ in rows])
+    chosen = [pairs[random.integers(len(pairs))] for random in randoms]
+    lights = np.array([random.random() < settings.light for random in randoms])
+    draw = _measured if settings.veil == "measured" else _published
+    base, gain, pivot, contrast = draw(captures, population, matrix, recipe.coordinate, settings, take, chosen, randoms)
+    contrast = np.where(lights, lightened(contrast, np.array([random.random() for random in randoms])), contrast)
+    sources = [f"{pair.scene}/{pair.view}" for pair in chosen]
     if recipe.draws == "actions":
         from fujinsplat.synthesis.mixtures import draw_actions
 
-        label, sources = draw_actions(experts or {}, recipe, chosen_experts, lights)
+        label, sources = draw_actions(experts or {}, recipe, randoms, lights)
         floor, ceiling = np.zeros(len(rows)), np.ones(len(rows))
     else:
         label, floor, ceiling = compiled(pivot, contrast, recipe, settings.knee)
-    take = np.array([index for index, _ in rows])
     notes = {
-        "beta": float(beta),
         "contrast_median": float(np.median(contrast)),
         "contrast_range": [float(contrast.min()), float(contrast.max())],
         "exposure": base.exposure,
         "gain_at_limit": float(np.mean(gain >= settings.max_gain)),
-        "level_ratio": summary.pivot_ratio,
         "light_share": float(np.mean(lights)),
         "pairs": len(pairs),
     }
@@ -137,10 +123,10 @@ def make_draws(
         label=label.astype(np.float32),
         floor=floor,
         ceiling=ceiling,
-        gain=gain[take],
+        gain=gain,
         pivot=pivot,
         contrast=contrast,
-        light=np.array(lights, np.uint8),
+        light=lights.astype(np.uint8),
         white_balance=captures.white_balance[take],
         capture=[captures.names[index] for index in take],
         source=sources,
@@ -160,6 +146,21 @@ def leave_out(population: Population, scene: str | None) -> Population:
     return Population.of(rest, [])
 
 
+def _developed_medians(captures: Captures, matrix: np.ndarray) -> np.ndarray:
+    """Median luminance `[n]` of each capture's linear output at gain and exposure 1."""
+    plain = ExternalBase(matrix)
+    medians = np.array(
+        [
+            np.median(luminance(plain.linear(pixels / 65535, balance)))
+            for pixels, balance in zip(captures.pixels, captures.white_balance, strict=True)
+        ]
+    )
+    for name, median in zip(captures.names, medians, strict=True):
+        if not median > 0:
+            raise UserError(f"capture {name} develops to a black picture; remove it from the sheet")
+    return medians
+
+
 def brightness(
     captures: Captures, population: Population, matrix: np.ndarray, coordinate: str, max_gain: float
 ) -> tuple[np.ndarray, ExternalBase, np.ndarray]:
@@ -168,23 +169,42 @@ def brightness(
     `base`: RAW to the population's RAW median, then one exposure to its median in the base output. `raw`, published:
     each capture's linear output to the population's RAW median, exposure 1.
     """
-    plain = ExternalBase(matrix)
-    developed = np.array(
-        [
-            np.median(luminance(plain.linear(pixels / 65535, balance)))
-            for pixels, balance in zip(captures.pixels, captures.white_balance, strict=True)
-        ]
-    )
-    for name, median in zip(captures.names, developed, strict=True):
-        if not median > 0:
-            raise UserError(f"capture {name} develops to a black picture; remove it from the sheet")
+    developed = _developed_medians(captures, matrix)
     target = population.summary("raw").clean_median
     if coordinate == "raw":
         gain = np.minimum(target / developed, max_gain)
-        return gain, plain, gain * developed
+        return gain, ExternalBase(matrix), gain * developed
     gain = np.minimum(target / captures.median, max_gain)
     exposure = population.summary("base").clean_median / float(np.median(gain * developed))
     return gain, ExternalBase(matrix, exposure), exposure * gain * developed
+
+
+def _published(captures, population, matrix, coordinate, settings: SynthesisSettings, take, chosen, randoms):
+    """Direction of a measured pivot, level at the population's ratio to the capture's median, t = exp(-beta d-bar)."""
+    summary = population.summary(coordinate)
+    gain, base, medians = brightness(captures, population, matrix, coordinate, settings.max_gain)
+    beta = -np.log(summary.t_median) / np.median(captures.depth_range)
+    directions = np.array([direction(pair, coordinate) for pair in chosen])
+    pivot = np.minimum(directions * summary.pivot_ratio * medians[take, None], BRIGHTEST_PIVOT)
+    return base, gain[take], pivot, np.exp(-beta * captures.depth_range[take])
+
+
+def _measured(captures, population, matrix, coordinate, settings: SynthesisSettings, take, chosen, randoms):
+    """A pair's clean brightness, pivot and contrast together, each spread a little around what was measured.
+
+    Smoke that is bright beside a dark room and smoke that is as bright as the room are told apart by the RAW alone only
+    if draws hold both; one level for all pairs cannot. The base's exposure is the population's, as ever.
+    """
+    gain, base, _ = brightness(captures, population, matrix, coordinate, settings.max_gain)
+    spread = np.exp(settings.jitter * np.array([random.normal(size=3) for random in randoms]))
+    fits = [getattr(pair, coordinate) for pair in chosen]
+    # the capture as dark or bright as the pair's clean capture was, beside the population's middle
+    relative = np.array([fit.clean_median for fit in fits]) / population.summary(coordinate).clean_median
+    gain = np.minimum(gain[take] * relative * spread[:, 0], settings.max_gain)
+    levels = np.array([fit.level for fit in fits])[:, None]
+    directions = np.array([direction(pair, coordinate) for pair in chosen])
+    pivot = np.minimum(directions * levels * spread[:, 1, None], BRIGHTEST_PIVOT)
+    return base, gain, pivot, np.array([fit.t for fit in fits]) ** spread[:, 2]
 
 
 def direction(pair: Pair, coordinate: str) -> np.ndarray:
@@ -195,9 +215,9 @@ def direction(pair: Pair, coordinate: str) -> np.ndarray:
     return pivot / pivot.mean()
 
 
-def lightened(contrast: float, share: float) -> float:
+def lightened(contrast: np.ndarray, share: np.ndarray) -> np.ndarray:
     """The same smoke thinned out: at most a tenth of its optical depth is left."""
-    return float(contrast ** (0.1 * share))
+    return contrast ** (0.1 * share)
 
 
 def compiled(

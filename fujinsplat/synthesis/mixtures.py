@@ -11,7 +11,7 @@ JITTER = 0.15  # of the difference between two actions of one scene
 
 
 def draw_actions(
-    experts: dict[str, np.ndarray], recipe: Recipe, randoms: list[np.random.Generator], lights: list[bool]
+    experts: dict[str, np.ndarray], recipe: Recipe, randoms: list[np.random.Generator], lights: np.ndarray
 ) -> tuple[np.ndarray, list[str]]:
     """Labels `[n, P]` and where each came from.
 

@@ -11,7 +11,7 @@ from fujinsplat.synthesis.sheet import SHEET, read_sheet, shard, shard_names
 from fujinsplat.workflow import RESULTS, Plan
 
 SAMPLED = ("pixels", "summary", "seed", "shard", "depth", "depth_model", "depth_revision", "depth_batch")
-DRAWN = ("light", "draws_per_capture", "knee", "max_gain", "seed")
+DRAWN = ("veil", "jitter", "light", "draws_per_capture", "knee", "max_gain", "seed")
 
 
 class SynthesisPlan:

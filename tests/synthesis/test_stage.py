@@ -62,8 +62,10 @@ def test_external_base_inverts_in_closed_form(matrix):
     np.testing.assert_allclose(base.invert(base.develop(raw, [2.4, 1, 1.7]), [2.4, 1, 1.7]), raw, atol=1e-12)
 
 
-def test_two_gains(sampled, population, draws):
+def test_two_gains(sampled, population, matrix, settings):
     """Synthetic clean RAW is as bright as real clean RAW, and its development as bright as real base output."""
+    published = settings.model_copy(update={"veil": "published"})
+    draws = make_draws(sampled, population, matrix, Recipe(), published)
     np.testing.assert_allclose(draws.gain * sampled.median, population.raw.clean_median, rtol=1e-9)
     developed = [
         np.median(luminance(draws.base.linear(gain * (pixels / 65535), balance)))
@@ -74,7 +76,7 @@ def test_two_gains(sampled, population, draws):
 
 def test_draws_follow_the_paper(sampled, population, matrix, settings):
     """Without light smoke: t = exp(-beta d), with the population's median; level = ratio x the capture's median."""
-    published = settings.model_copy(update={"light": 0.0})
+    published = settings.model_copy(update={"light": 0.0, "veil": "published"})
     drawn = make_draws(sampled, population, matrix, Recipe(labels="published", coordinate="raw"), published)
     beta = -np.log(population.raw.t_median) / np.median(sampled.depth_range)
     np.testing.assert_allclose(drawn.contrast, np.exp(-beta * sampled.depth_range), rtol=1e-12)
