@@ -9,6 +9,7 @@ with weights that make it count encoded errors.
 import numpy as np
 import torch
 from scipy import sparse
+from scipy.optimize import nnls
 
 from fujinsplat import color
 from fujinsplat.config import IspSettings
@@ -26,12 +27,16 @@ LEAST_EXPLAINED, LARGEST_REST = 0.5, 0.03
 
 
 def check_views(samples: Samples, where: str) -> None:
-    """Refuse a view whose RAW and RGB cannot be two developments of one exposure."""
-    green = np.asarray([0.25, 0.5, 0.25])
+    """Refuse a view whose RAW and RGB cannot be two developments of one exposure.
+
+    The camera's brightness must follow an increasing function of some mixture of the RAW channels, with weights of its
+    own choice (a maker's colours decide how bright a saturated red becomes) but none below zero.
+    """
     for view in samples.views:
-        brightness_raw = view.blocks_raw @ (green * samples.white_balance)
-        brightness_rgb = view.blocks_rgb @ green / 255
-        share, rest = tonefit.explained(brightness_raw, brightness_rgb)
+        brightness = view.blocks_rgb @ np.asarray([0.25, 0.5, 0.25]) / 255
+        channels = np.log(view.blocks_raw * samples.white_balance + 0.005)
+        mixture = nnls(channels - channels.mean(axis=0), brightness - brightness.mean())[0]
+        share, rest = tonefit.explained(channels @ mixture, brightness)
         if share < LEAST_EXPLAINED and rest > LARGEST_REST:
             raise UserError(
                 f"view {view.stem} of {where}: no increasing tone map leads from its RAW to its camera RGB (the best "

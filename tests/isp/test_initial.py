@@ -140,3 +140,11 @@ def test_sensitivity_is_the_slope_of_the_encoding_in_the_latent():
     encoded = lambda l: color.encode(reference.SCALE * np.sinh(l))  # noqa: E731
     slope = (encoded(latent + 1e-6) - encoded(latent - 1e-6)) / 2e-6
     assert np.allclose(tonefit.sensitivity(reference.SCALE * np.sinh(latent)), slope, rtol=1e-3)
+
+
+def test_saturated_colours_without_a_common_brightness_are_not_refused():
+    views = SimulatedViews(count=1)
+    y, x = np.mgrid[0:96, 0:128] / 128
+    waves = [np.sin(7 * x + a) * np.cos(9 * y + b) for a, b in ((0, 1), (2, 4), (5, 3))]
+    views.replace("0000", (0.05 + 0.045 * np.stack(waves, axis=-1)).astype(np.float32))
+    initial_base(views)
