@@ -11,10 +11,11 @@ between scratch planes are constants, without which the loops do not vectorise.
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from fujinsplat.splat.raster.conventions import FAST, f4, u8
+from fujinsplat.splat.kernels import fast, fast_inline, fast_parallel_kernel
 
+f4, u8 = np.float32, np.uint64
 TAPS, RADIUS = 11, 5
 _window = np.exp(-((np.arange(TAPS) - RADIUS) ** 2) / (2 * 1.5**2))
 WINDOW = (_window / _window.sum()).astype(np.float32)
@@ -30,7 +31,7 @@ U0, L1, L2, L3, L4 = u8(0), u8(LENGTH), u8(2 * LENGTH), u8(3 * LENGTH), u8(4 * L
 O1, O2, O3 = u8(STRIP), u8(2 * STRIP), u8(3 * STRIP)
 
 
-@njit(inline="always", **FAST)
+@fast_inline
 def _across(b, p):
     """Horizontal window at scratch position `p` (the window's left end); channels are three floats apart."""
     return (
@@ -43,7 +44,7 @@ def _across(b, p):
     )
 
 
-@njit(**FAST)
+@fast
 def _statistics(x, y, height, length, row, row_end, start, stop, maps, similarity, strip):
     """SSIM of one block and its derivatives into `maps` (planes dS/dm, dS/dn, dS/dE[xx] = dS/dE[yy], dS/dE[xy])."""
     down = np.zeros(5 * LENGTH, np.float32)  # vertical sums of x, y, xx, yy, xy over the strip and its edges
@@ -95,7 +96,7 @@ def _statistics(x, y, height, length, row, row_end, start, stop, maps, similarit
         similarity[r, strip] = total
 
 
-@njit(**FAST)
+@fast
 def _gradients(x, y, height, length, row, row_end, start, stop, maps, both, w_l1, w_ssim, v_x, v_y, distance, strip):
     """dL/dx (and dL/dy) of one block: blur the maps and combine, add the sign of the L1 term."""
     down = np.zeros(4 * LENGTH, np.float32)
@@ -134,7 +135,7 @@ def _gradients(x, y, height, length, row, row_end, start, stop, maps, both, w_l1
         distance[r, strip] = total
 
 
-@njit(parallel=True, **FAST)
+@fast_parallel_kernel
 def photometric(x, y, height, length, weight, both, maps, v_x, v_y, similarity, distance):
     """Gradients of (1 - weight) L1 + weight (1 - SSIM) for flat pictures `x`, `y` of `height` rows of `length` floats.
 

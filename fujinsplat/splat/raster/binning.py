@@ -6,16 +6,16 @@ that the splat's ellipse reaches.
 """
 
 import numpy as np
-from numba import njit
 
-from fujinsplat.splat.raster.conventions import PRECISE, TILE_H, TILE_W
+from fujinsplat.splat.kernels import precise, precise_kernel
+from fujinsplat.splat.raster.conventions import TILE_H, TILE_W
 from fujinsplat.splat.raster.projection import HALF_H, LEAN, REACH, SHARPNESS, SHARPNESS_Y, SHEAR
 
 DIGIT = 11  # bits per pass of the radix sort: three passes order 32-bit keys
 MASK = np.uint32((1 << DIGIT) - 1)
 
 
-@njit(**PRECISE)
+@precise
 def _by_depth(depths, seen):
     """`seen` (indices, ascending) in stable order of depth. Positive floats sort like their bit patterns."""
     key, n = depths.view(np.uint32), seen.shape[0]
@@ -35,14 +35,14 @@ def _by_depth(depths, seen):
     return order
 
 
-@njit(**PRECISE)
+@precise
 def _edge(dy, splat):
     """Half-width, and shift of the middle, of the splat's ellipse in the picture row at `dy` from its centre."""
     inside = max(splat[REACH] - splat[SHARPNESS_Y] * dy * dy, 0.0)
     return np.sqrt(inside / splat[SHARPNESS]), -splat[SHEAR] * dy
 
 
-@njit(**PRECISE)
+@precise
 def _columns(u, v, splat, tile_y, x0, x1):
     """Half-open range of tiles in [x0, x1) that the ellipse reaches within one row of tiles.
 
@@ -58,7 +58,7 @@ def _columns(u, v, splat, tile_y, x0, x1):
     return max(x0, int(np.floor(left / TILE_W))), min(x1, int(np.floor(right / TILE_W)) + 1)
 
 
-@njit(**PRECISE)
+@precise_kernel
 def bin_splats(centres, splats, depths, radii, rects, tiles_x, tiles_y):
     """Deal the splats out to tiles.
 

@@ -1,14 +1,10 @@
-"""Front-to-back blending of each tile's splats.
-
-Per-tile state lives in ONE flat float32 array of planes and is indexed with unsigned integers: separate arrays would
-need more alias checks than LLVM's limit, and signed indices bring wrap-around selects; either one silently turns
-vectorisation off and costs a factor of five.
-"""
+"""Front-to-back blending of each tile's splats, a row of a tile (one vector) at a time."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from fujinsplat.splat.raster.conventions import ALPHA_MAX, FAST, T_STOP, TILE_H, TILE_W, f4, u8
+from fujinsplat.splat.kernels import fast_parallel_kernel, precise, precise_inline
+from fujinsplat.splat.raster.conventions import ALPHA_MAX, T_STOP, TILE_H, TILE_W, f4
 from fujinsplat.splat.raster.projection import (
     BLUE,
     GREEN,
@@ -20,95 +16,105 @@ from fujinsplat.splat.raster.projection import (
     SHARPNESS_Y,
     SHEAR,
 )
+from fujinsplat.splat.vectors import above, at_most, lane_numbers, largest, lesser, load, splat, store
 
-ZERO, HALF, ONE = f4(0), f4(0.5), f4(1)
-CAP, STOP = f4(ALPHA_MAX), f4(T_STOP)
-U0, WIDTH, PLANE = u8(0), u8(TILE_W), u8(TILE_W * TILE_H)
+PLANE = TILE_W * TILE_H
 LOOK = 32  # splats between looks whether the whole tile is finished
 
-# exp(-s) = p(s)^8 with p a degree-5 Chebyshev fit of exp(-s / 8) on [0, REACH_MAX]: 1e-6 relative, and it vectorises.
+# exp(-s) = p(s)^8 with p a degree-5 Chebyshev fit of exp(-s / 8) on [0, REACH_MAX]: 1e-6 relative.
 # Contributions end at s = ln 255 = 5.54.
-REACH_MAX = f4(6.0)
+REACH_MAX = 6.0
 _NODES = 3 + 3 * np.cos(np.pi * (np.arange(200) + 0.5) / 200)
 E5, E4, E3, E2, E1, E0 = (f4(c) for c in np.polyfit(_NODES, np.exp(-_NODES / 8), 5))
 
 
-@njit(inline="always", **FAST)
+@precise_inline
 def falloff(s):
-    """exp(-s) for s in [0, REACH_MAX]."""
-    p = ((((E5 * s + E4) * s + E3) * s + E2) * s + E1) * s + E0
+    """exp(-s) for a vector s in [0, REACH_MAX]."""
+    p = (((splat(E5, s) * s + splat(E4, s)) * s + splat(E3, s)) * s + splat(E2, s)) * s + splat(E1, s)
+    p = p * s + splat(E0, s)
     p = p * p
     p = p * p
     return p * p
 
 
-@njit(**FAST)
-def rows_reached(splat, y):
-    """Half-open range of the tile's rows that a splat reaches, `y` its centre in the tile's pixel grid."""
-    half = splat[HALF_H]
-    first = max(f4(0), np.ceil(f4(y) - half))
-    last = min(f4(TILE_H), np.floor(f4(y) + half) + ONE)
-    return int(first), max(int(first), int(last))
+@precise
+def rows_reached(half, y):
+    """Half-open range of the tile's rows that a splat of half height `half` reaches, `y` its centre in the tile."""
+    first = max(0.0, np.ceil(y - half))
+    return int(first), int(max(first, min(float(TILE_H), np.floor(y + half) + 1.0)))
 
 
-@njit(**FAST)
+@precise_inline
+def passes_by(middle, sharpness, lift, reach):
+    """Whether a splat's ellipse misses a row of the tile altogether."""
+    nearest = min(max(middle, 0.0), TILE_W - 1.0) - middle
+    return sharpness * nearest * nearest + lift > reach
+
+
+@precise
+def _finished(state):
+    most = load(state, 0)
+    for row in range(1, TILE_H):
+        other = load(state, row * TILE_W)
+        most = above(other, most, other, most)
+    return largest(most) < 0
+
+
+@precise
 def _blend_tile(ox, oy, columns, rows, centres, splats, members, first, end, background, image, transmittance, lasts):
     # planes: transmittance (negative once finished) | index of the last splat | red | green | blue
-    state = np.zeros(5 * TILE_W * TILE_H, np.float32)
-    P1, P2, P3, P4 = PLANE, PLANE + PLANE, u8(3) * PLANE, u8(4) * PLANE
-    for i in range(U0, PLANE):
-        state[i] = -ONE
-        state[i + P1] = -ONE
+    state = np.zeros(5 * PLANE, np.float32)
+    state[: 2 * PLANE] = -1
     for r in range(rows):
-        for c in range(columns):
-            state[r * TILE_W + c] = ONE
+        state[r * TILE_W : r * TILE_W + columns] = 1
+    like = load(state, 0)
+    lane, zero, one = lane_numbers(like), splat(0.0, like), splat(1.0, like)
+    cap, stop, far = splat(ALPHA_MAX, like), splat(T_STOP, like), splat(REACH_MAX, like)
     for j in range(first, end):
-        splat = splats[members[j]]
-        x, y = centres[members[j], 0] - ox - 0.5, centres[members[j], 1] - oy - 0.5
-        sharpness, shear, sharpness_y = splat[SHARPNESS], splat[SHEAR], splat[SHARPNESS_Y]
-        reach, opacity = splat[REACH], splat[OPACITY]
-        red, green, blue = splat[RED], splat[GREEN], splat[BLUE]
-        number = f4(j - first)
-        row, row_end = rows_reached(splat, y)
-        while row < row_end:
+        member = members[j]
+        x, y = centres[member, 0] - ox - 0.5, centres[member, 1] - oy - 0.5
+        sharpness, shear = splats[member, SHARPNESS], splats[member, SHEAR]
+        sharpness_y, reach = splats[member, SHARPNESS_Y], splats[member, REACH]
+        sharp, limit, opacity = splat(sharpness, like), splat(reach, like), splat(splats[member, OPACITY], like)
+        red, green, blue = (
+            splat(splats[member, RED], like),
+            splat(splats[member, GREEN], like),
+            splat(splats[member, BLUE], like),
+        )
+        number = splat(j - first, like)
+        row_first, row_end = rows_reached(splats[member, HALF_H], y)
+        for row in range(row_first, row_end):
             dy = row - y
-            middle = f4(x - shear * dy)
-            lift = sharpness_y * f4(dy) * f4(dy)
-            base = u8(row * TILE_W)
-            for c in range(U0, WIDTH):
-                i = base + c
-                du = f4(c) - middle
-                s = sharpness * du * du + lift
-                alpha = min(CAP, opacity * falloff(min(s, REACH_MAX)))
-                alpha = alpha if s <= reach else ZERO
-                before = state[i]
-                after = before * (ONE - alpha)
-                on = after > STOP
-                weight = alpha * before if on else ZERO
-                state[i] = after if on else -abs(before)
-                state[i + P1] = number if on else state[i + P1]
-                state[i + P2] += weight * red
-                state[i + P3] += weight * green
-                state[i + P4] += weight * blue
-            row += 1
-        if (j - first) % LOOK == LOOK - 1:
-            most = -ONE
-            for i in range(U0, PLANE):
-                most = max(most, state[i])
-            if most < ZERO:
-                break
+            middle, lift = x - shear * dy, sharpness_y * dy * dy
+            if passes_by(middle, sharpness, lift, reach):
+                continue
+            i = row * TILE_W
+            du = lane - splat(middle, like)
+            s = sharp * du * du + splat(lift, like)
+            alpha = at_most(s, limit, lesser(opacity * falloff(lesser(s, far)), cap), zero)
+            before = load(state, i)
+            after = before * (one - alpha)
+            weight = above(after, stop, alpha * before, zero)
+            store(state, i, above(after, stop, after, lesser(before, zero - before)))
+            store(state, i + PLANE, above(after, stop, number, load(state, i + PLANE)))
+            store(state, i + 2 * PLANE, load(state, i + 2 * PLANE) + weight * red)
+            store(state, i + 3 * PLANE, load(state, i + 3 * PLANE) + weight * green)
+            store(state, i + 4 * PLANE, load(state, i + 4 * PLANE) + weight * blue)
+        if (j - first) % LOOK == LOOK - 1 and _finished(state):
+            break
     for r in range(rows):
         for c in range(columns):
-            i = u8(r * TILE_W + c)
+            i = r * TILE_W + c
             left = abs(state[i])
             transmittance[oy + r, ox + c] = left
-            lasts[oy + r, ox + c] = state[i + P1]
-            image[oy + r, ox + c, 0] = state[i + P2] + left * background[0]
-            image[oy + r, ox + c, 1] = state[i + P3] + left * background[1]
-            image[oy + r, ox + c, 2] = state[i + P4] + left * background[2]
+            lasts[oy + r, ox + c] = state[i + PLANE]
+            image[oy + r, ox + c, 0] = state[i + 2 * PLANE] + left * background[0]
+            image[oy + r, ox + c, 1] = state[i + 3 * PLANE] + left * background[1]
+            image[oy + r, ox + c, 2] = state[i + 4 * PLANE] + left * background[2]
 
 
-@njit(parallel=True, **FAST)
+@fast_parallel_kernel
 def blend(centres, splats, starts, members, background, image, transmittance, lasts):
     """Fill `image [H, W, 3]`, `transmittance [H, W]` (what reaches the background) and `lasts [H, W]`: the number,
     within its tile's list, of the last splat each pixel saw (-1: none)."""

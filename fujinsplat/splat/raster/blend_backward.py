@@ -7,10 +7,11 @@ a fixed order: no atomics, the same bits on every run and for every number of th
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from fujinsplat.splat.raster.blend import CAP, ONE, PLANE, REACH_MAX, U0, WIDTH, ZERO, falloff, rows_reached
-from fujinsplat.splat.raster.conventions import FAST, TILE_H, TILE_W, f4, u8
+from fujinsplat.splat.kernels import fast_parallel_kernel, precise
+from fujinsplat.splat.raster.blend import PLANE, REACH_MAX, falloff, passes_by, rows_reached
+from fujinsplat.splat.raster.conventions import ALPHA_MAX, TILE_H, TILE_W
 from fujinsplat.splat.raster.projection import (
     BLUE,
     D_BLUE,
@@ -24,6 +25,7 @@ from fujinsplat.splat.raster.projection import (
     D_Y,
     GRADIENT,
     GREEN,
+    HALF_H,
     OPACITY,
     REACH,
     RED,
@@ -31,33 +33,19 @@ from fujinsplat.splat.raster.projection import (
     SHARPNESS_Y,
     SHEAR,
 )
+from fujinsplat.splat.vectors import at_most, divide, lane_numbers, lesser, load, splat, store, total
 
 MIDDLE_X, MIDDLE_Y = 0.5 * (TILE_W - 1), 0.5 * (TILE_H - 1)  # the tile's middle, origin of the moments
 
 
-@njit(**FAST)
-def _moments(sums, x, y, splat, pair):
-    """One pair's gradients from its per-column sums.
+@precise
+def _chain(m0, mx, my, mxx, mxy, myy, x, y, splat_row, pair):
+    """A pair's gradients from moments of g = dL/dsigma about the tile's middle.
 
-    `sums` holds, per column of the tile, sums over rows of g, g*r, g*r^2 (g = dL/dsigma, r the row from the tile's
-    middle) and of weight * dL/dcolour. They are moved, in float64, to moments in the splat's own coordinates (du, dy),
-    small numbers even when the splat's centre is far outside the tile.
+    In float64 the moments are moved to the splat's own coordinates (du, dy), where they are small numbers even when
+    the splat's centre is far outside the tile.
     """
-    m0, mx, my, mxx, mxy, myy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    red, green, blue = ZERO, ZERO, ZERO
-    for c in range(TILE_W):
-        column = c - MIDDLE_X
-        g, gr, grr = sums[c], sums[c + TILE_W], sums[c + 2 * TILE_W]
-        m0 += g
-        mx += column * g
-        mxx += column * column * g
-        my += gr
-        mxy += column * gr
-        myy += grr
-        red += sums[c + 3 * TILE_W]
-        green += sums[c + 4 * TILE_W]
-        blue += sums[c + 5 * TILE_W]
-    a, k, d = 2.0 * splat[SHARPNESS], float(splat[SHEAR]), 2.0 * splat[SHARPNESS_Y]
+    a, k, d = 2.0 * splat_row[SHARPNESS], float(splat_row[SHEAR]), 2.0 * splat_row[SHARPNESS_Y]
     yc = MIDDLE_Y - y
     uc = MIDDLE_X - x + k * yc
     su = mx + k * my + uc * m0  # sum of g du
@@ -68,11 +56,10 @@ def _moments(sums, x, y, splat, pair):
     pair[D_SHARPNESS] = 0.5 * (mxx + k * mxy + uc * mx + k * sur + uc * su)
     pair[D_SHEAR] = a * (sur + yc * su)
     pair[D_SHARPNESS_Y] = 0.5 * (myy + yc * (my + sy))
-    pair[D_OPACITY] = -m0 / splat[OPACITY]
-    pair[D_RED], pair[D_GREEN], pair[D_BLUE] = red, green, blue
+    pair[D_OPACITY] = -m0 / splat_row[OPACITY]
 
 
-@njit(**FAST)
+@precise
 def _tile_backward(
     ox,
     oy,
@@ -91,73 +78,80 @@ def _tile_backward(
     pairs,
 ):
     # planes: transmittance after the splat | radiance from behind | dL/dred | dL/dgreen | dL/dblue | last splat
-    state = np.zeros(6 * TILE_W * TILE_H, np.float32)
-    P1, P2, P3, P4, P5 = PLANE, PLANE + PLANE, u8(3) * PLANE, u8(4) * PLANE, u8(5) * PLANE
-    S1, S2, S3, S4, S5 = WIDTH, u8(2) * WIDTH, u8(3) * WIDTH, u8(4) * WIDTH, u8(5) * WIDTH
-    sums = np.zeros(6 * TILE_W, np.float32)
-    for i in range(U0, PLANE):
-        state[i + P5] = -ONE
-    latest = -ONE
+    state = np.zeros(6 * PLANE, np.float32)
+    state[5 * PLANE :] = -1
+    latest = -1
     for r in range(rows):
         for c in range(columns):
-            i = u8(r * TILE_W + c)
+            i = r * TILE_W + c
             left, last = transmittance[oy + r, ox + c], lasts[oy + r, ox + c]
             red, green, blue = v_image[oy + r, ox + c, 0], v_image[oy + r, ox + c, 1], v_image[oy + r, ox + c, 2]
-            state[i] = left
             behind = red * background[0] + green * background[1] + blue * background[2]
-            state[i + P1] = left * (behind - v_alpha[oy + r, ox + c])
-            state[i + P2], state[i + P3], state[i + P4], state[i + P5] = red, green, blue, last
-            latest = max(latest, last)
-    stop = min(end, first + int(latest) + 1)
-    for j in range(stop, end):
-        for k in range(GRADIENT):
-            pairs[j, k] = ZERO
+            state[i], state[i + PLANE] = left, left * (behind - v_alpha[oy + r, ox + c])
+            state[i + 2 * PLANE], state[i + 3 * PLANE], state[i + 4 * PLANE] = red, green, blue
+            state[i + 5 * PLANE] = last
+            latest = max(latest, int(last))
+    stop = min(end, first + latest + 1)
+    pairs[stop:end] = 0
+    like = load(state, 0)
+    lane, zero, one = lane_numbers(like), splat(0.0, like), splat(1.0, like)
+    column = lane - splat(MIDDLE_X, like)
+    cap, far = splat(ALPHA_MAX, like), splat(REACH_MAX, like)
     for back in range(stop - first):
         j = stop - 1 - back
-        splat = splats[members[j]]
-        x, y = centres[members[j], 0] - ox - 0.5, centres[members[j], 1] - oy - 0.5
-        sharpness, shear, sharpness_y = splat[SHARPNESS], splat[SHEAR], splat[SHARPNESS_Y]
-        reach, opacity = splat[REACH], splat[OPACITY]
-        red, green, blue = splat[RED], splat[GREEN], splat[BLUE]
-        number = f4(j - first)
-        for c in range(U0, u8(6) * WIDTH):
-            sums[c] = ZERO
-        row, row_end = rows_reached(splat, y)
-        while row < row_end:
+        member = members[j]
+        x, y = centres[member, 0] - ox - 0.5, centres[member, 1] - oy - 0.5
+        sharpness, shear = splats[member, SHARPNESS], splats[member, SHEAR]
+        sharpness_y, reach = splats[member, SHARPNESS_Y], splats[member, REACH]
+        sharp, limit, opacity = splat(sharpness, like), splat(reach, like), splat(splats[member, OPACITY], like)
+        red, green, blue = (
+            splat(splats[member, RED], like),
+            splat(splats[member, GREEN], like),
+            splat(splats[member, BLUE], like),
+        )
+        number = splat(j - first, like)
+        # sums over rows, column by column: g, g r, g r^2 (r the row from the tile's middle), weight x dL/dcolour
+        g0, g1, g2, c0, c1, c2 = zero, zero, zero, zero, zero, zero
+        row_first, row_end = rows_reached(splats[member, HALF_H], y)
+        for row in range(row_first, row_end):
             dy = row - y
-            middle = f4(x - shear * dy)
-            lift = sharpness_y * f4(dy) * f4(dy)
-            r = f4(row) - f4(MIDDLE_Y)
-            base = u8(row * TILE_W)
-            for c in range(U0, WIDTH):
-                i = base + c
-                du = f4(c) - middle
-                s = sharpness * du * du + lift
-                raw = opacity * falloff(min(s, REACH_MAX))
-                alpha = min(CAP, raw)
-                alpha = alpha if (s <= reach) & (number <= state[i + P5]) else ZERO
-                inverse = ONE / (ONE - alpha)
-                before = state[i] * inverse
-                state[i] = before
-                weight = alpha * before
-                v_red, v_green, v_blue = state[i + P2], state[i + P3], state[i + P4]
-                seen = v_red * red + v_green * green + v_blue * blue
-                behind = state[i + P1]
-                state[i + P1] = behind + weight * seen
-                g = alpha * behind * inverse - weight * seen
-                g = g if raw <= CAP else ZERO
-                gr = g * r
-                sums[c] += g
-                sums[c + S1] += gr
-                sums[c + S2] += gr * r
-                sums[c + S3] += weight * v_red
-                sums[c + S4] += weight * v_green
-                sums[c + S5] += weight * v_blue
-            row += 1
-        _moments(sums, x, y, splat, pairs[j])
+            middle, lift = x - shear * dy, sharpness_y * dy * dy
+            if passes_by(middle, sharpness, lift, reach):
+                continue
+            i = row * TILE_W
+            du = lane - splat(middle, like)
+            s = sharp * du * du + splat(lift, like)
+            raw = opacity * falloff(lesser(s, far))
+            alpha = at_most(s, limit, lesser(raw, cap), zero)
+            alpha = at_most(number, load(state, i + 5 * PLANE), alpha, zero)
+            inverse = divide(one, one - alpha)
+            before = load(state, i) * inverse
+            store(state, i, before)
+            weight = alpha * before
+            v_red, v_green = load(state, i + 2 * PLANE), load(state, i + 3 * PLANE)
+            v_blue = load(state, i + 4 * PLANE)
+            seen = weight * (v_red * red + v_green * green + v_blue * blue)
+            behind = load(state, i + PLANE)
+            store(state, i + PLANE, behind + seen)
+            g = at_most(raw, cap, alpha * inverse * behind - seen, zero)  # nothing passes through the cap
+            r = splat(row - MIDDLE_Y, like)
+            gr = g * r
+            g0 = g0 + g
+            g1 = g1 + gr
+            g2 = g2 + gr * r
+            c0 = c0 + weight * v_red
+            c1 = c1 + weight * v_green
+            c2 = c2 + weight * v_blue
+        pair = pairs[j]
+        gx = g0 * column
+        _chain(
+            total(g0), total(gx), total(g1), total(gx * column), total(g1 * column), total(g2),
+            x, y, splats[member], pair,
+        )  # fmt: skip
+        pair[D_RED], pair[D_GREEN], pair[D_BLUE] = total(c0), total(c1), total(c2)
 
 
-@njit(parallel=True, **FAST)
+@fast_parallel_kernel
 def blend_backward(
     centres, splats, starts, members, firsts, counts, places, background, transmittance, lasts, v_image, v_alpha, grads
 ):
@@ -174,7 +168,7 @@ def blend_backward(
         )  # fmt: skip
     for i in prange(grads.shape[0]):
         for k in range(GRADIENT):
-            grads[i, k] = ZERO
+            grads[i, k] = 0
         for p in range(firsts[i], firsts[i] + counts[i]):
             for k in range(GRADIENT):
                 grads[i, k] += pairs[places[p], k]

@@ -4,9 +4,7 @@
 them with respect to that direction.
 """
 
-from numba import njit
-
-from fujinsplat.splat.raster.conventions import INLINE
+from fujinsplat.splat.kernels import precise_inline
 
 C0 = 0.28209479177387814
 C1 = 0.4886025119029199
@@ -16,7 +14,7 @@ C2_0, C2_1, C2_2 = C2
 C3_0, C3_1, C3_2, C3_3, C3_4 = C3
 
 
-@njit(**INLINE)
+@precise_inline
 def basis(x, y, z, count, out):
     """Values of the first `count` (1, 4, 9 or 16) harmonics in direction (x, y, z), |.| = 1, into `out`."""
     out[0] = C0
@@ -40,7 +38,7 @@ def basis(x, y, z, count, out):
         out[15] = -C3_0 * x * (x * x - 3 * y * y)
 
 
-@njit(**INLINE)
+@precise_inline
 def basis_gradient(x, y, z, count, h):
     """d(sum_k h_k basis_k) / d(x, y, z), with x, y, z taken as independent."""
     gx, gy, gz = 0.0, 0.0, 0.0

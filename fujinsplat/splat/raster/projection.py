@@ -11,9 +11,10 @@ keeps depth ties, needles and far-away Gaussians exact; what the pixel loops rea
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from fujinsplat.splat.raster.conventions import ALPHA_MIN, EPS2D, FAR, GUARD, INLINE, NEAR, PRECISE, TILE_H, TILE_W, f4
+from fujinsplat.splat.kernels import precise, precise_inline, precise_parallel_kernel
+from fujinsplat.splat.raster.conventions import ALPHA_MIN, EPS2D, FAR, GUARD, NEAR, TILE_H, TILE_W, f4
 from fujinsplat.splat.raster.harmonics import basis, basis_gradient
 
 # columns of a splat row, float32 [N, SPLAT]
@@ -34,7 +35,7 @@ def pack_camera(viewmat: np.ndarray, K: np.ndarray, width: int, height: int) -> 
     return np.concatenate([R.ravel(), t, [fx, fy, cx, cy], -R.T @ t, limits])
 
 
-@njit(**INLINE)
+@precise_inline
 def _rotation(quats, i):
     """Normalised quaternion (w, x, y, z), the inverse of its length, and its rotation matrix, row by row."""
     w, x, y, z = float(quats[i, 0]), float(quats[i, 1]), float(quats[i, 2]), float(quats[i, 3])
@@ -48,7 +49,7 @@ def _rotation(quats, i):
     )
 
 
-@njit(**INLINE)
+@precise_inline
 def _into_camera(means, i, cam):
     px, py, pz = float(means[i, 0]), float(means[i, 1]), float(means[i, 2])
     x = cam[0] * px + cam[1] * py + cam[2] * pz + cam[9]
@@ -57,7 +58,7 @@ def _into_camera(means, i, cam):
     return x, y, z
 
 
-@njit(**INLINE)
+@precise_inline
 def _jacobian(x, y, z, cam):
     """A = J R, the 2x3 derivative of the picture position by the world position, with J taken inside the guard band."""
     iz = 1.0 / z
@@ -69,12 +70,12 @@ def _jacobian(x, y, z, cam):
     return iz, tx, ty, a0, a1
 
 
-@njit(**INLINE)
+@precise_inline
 def _dot(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-@njit(**INLINE)
+@precise_inline
 def _footprint(scales, i, a0, a1, r0, r1, r2):
     """B = A Rq S, row by row, and the projected covariance B B^T + EPS2D with its determinant.
 
@@ -97,7 +98,7 @@ def _footprint(scales, i, a0, a1, r0, r1, r2):
     return b0, b1, n0 + EPS2D, _dot(b0, b1), n1 + EPS2D, det
 
 
-@njit(**INLINE)
+@precise_inline
 def _colour(means, sh, i, cam, values, splats):
     """View-dependent linear colour max(0, sh . basis + 1/2) into the splat's RGB."""
     dx, dy, dz = means[i, 0] - cam[16], means[i, 1] - cam[17], means[i, 2] - cam[18]
@@ -112,7 +113,7 @@ def _colour(means, sh, i, cam, values, splats):
     splats[i, RED], splats[i, GREEN], splats[i, BLUE] = max(red, f4(0)), max(green, f4(0)), max(blue, f4(0))
 
 
-@njit(**INLINE)
+@precise_inline
 def _tile_range(low, high, size, count):
     """Half-open range of tiles of `size` pixels that [low, high] meets, inside [0, count)."""
     first = min(max(np.floor(low / size), 0.0), float(count))
@@ -120,7 +121,7 @@ def _tile_range(low, high, size, count):
     return np.int32(first), np.int32(last)
 
 
-@njit(**INLINE)
+@precise_inline
 def _project_one(
     i, means, quats, scales, opacities, sh, cam, width, height, values, centres, splats, depths, radii, rects
 ):
@@ -155,7 +156,7 @@ def _project_one(
     return True
 
 
-@njit(**PRECISE)
+@precise
 def _project_block(
     first, last, means, quats, scales, opacities, sh, cam, width, height, centres, splats, depths, radii, rects
 ):
@@ -170,7 +171,7 @@ def _project_block(
             rects[i, 0], rects[i, 1], rects[i, 2], rects[i, 3] = 0, 0, 0, 0
 
 
-@njit(parallel=True, **PRECISE)
+@precise_parallel_kernel
 def project(means, quats, scales, opacities, sh, cam, width, height, centres, splats, depths, radii, rects):
     """Every Gaussian's splat. Outputs: centres f64 `[N, 2]` px, splats f32 `[N, SPLAT]`, depths f32 `[N]`,
     radii i32 `[N, 2]` (0: unseen) and rects i32 `[N, 4]` (tile ranges x0 x1 y0 y1, empty when unseen)."""
@@ -182,7 +183,7 @@ def project(means, quats, scales, opacities, sh, cam, width, height, centres, sp
         )  # fmt: skip
 
 
-@njit(**INLINE)
+@precise_inline
 def _colour_backward(i, means, sh, cam, splats, grads, values, weights, v_sh):
     """Gradient of the SH coefficients into `v_sh[i]`; returns that of the position through the view direction."""
     red = grads[i, D_RED] if splats[i, RED] > 0 else f4(0)
@@ -201,7 +202,7 @@ def _colour_backward(i, means, sh, cam, splats, grads, values, weights, v_sh):
     return n * (gx - along * dx), n * (gy - along * dy), n * (gz - along * dz)
 
 
-@njit(**INLINE)
+@precise_inline
 def _shape_backward(i, quats, scales, splats, grads, a0, a1, v_quats, v_scales):
     """Gradients of quaternion and scale into their arrays; returns those of the Jacobian's two rows."""
     q, r0, r1, r2 = _rotation(quats, i)
@@ -239,7 +240,7 @@ def _shape_backward(i, quats, scales, splats, grads, a0, a1, v_quats, v_scales):
     return (_dot(f0, r0), _dot(f0, r1), _dot(f0, r2)), (_dot(f1, r0), _dot(f1, r1), _dot(f1, r2))
 
 
-@njit(**INLINE)
+@precise_inline
 def _project_one_backward(
     i, means, quats, scales, sh, cam, splats, grads, values, weights, v_means, v_quats, v_scales, v_sh
 ):
@@ -266,7 +267,7 @@ def _project_one_backward(
     v_means[i, 2] = cam[2] * vx + cam[5] * vy + cam[8] * vz + gz
 
 
-@njit(**PRECISE)
+@precise
 def _project_backward_block(
     first, last, means, quats, scales, sh, cam, splats, radii, grads, v_means, v_quats, v_scales, v_opacities, v_sh
 ):
@@ -286,7 +287,7 @@ def _project_backward_block(
             v_sh[i, k, 0], v_sh[i, k, 1], v_sh[i, k, 2] = f4(0), f4(0), f4(0)
 
 
-@njit(parallel=True, **PRECISE)
+@precise_parallel_kernel
 def project_backward(
     means, quats, scales, sh, cam, splats, radii, grads, v_means, v_quats, v_scales, v_opacities, v_sh
 ):

@@ -1,0 +1,111 @@
+"""More operations on the flow's explicit vectors (`fujinsplat.flow.simd`), for the pixel loops of the rasteriser.
+
+A row of a tile is one vector. Written down like this the loops run at full width on every CPU and compile the same way
+each time; left to the compiler they are vectorised only when it can prove, or test at run time, that nothing overlaps.
+"""
+
+from llvmlite import ir
+from numba.extending import intrinsic
+
+from fujinsplat.flow.simd import CONTRACT, lanes, load, splat, store  # also registers + - * for vectors
+
+__all__ = [
+    "LANES",
+    "above",
+    "at_most",
+    "divide",
+    "lane_numbers",
+    "largest",
+    "lesser",
+    "load",
+    "splat",
+    "store",
+    "total",
+]
+
+LANES = lanes(4)  # float32 numbers side by side
+
+
+@intrinsic
+def lane_numbers(typing, like):
+    """0, 1, 2, … in the type of the vector `like`."""
+
+    def emit(context, builder, signature, args):
+        scalar = context.get_value_type(like.dtype)
+        return ir.Constant(
+            ir.VectorType(scalar, like.count), [ir.Constant(scalar, float(i)) for i in range(like.count)]
+        )
+
+    return like(like), emit
+
+
+@intrinsic
+def divide(typing, a, b):
+    """a / b, lane by lane."""
+
+    def emit(context, builder, signature, args):
+        return builder.fdiv(*args, flags=CONTRACT)
+
+    return a(a, b), emit
+
+
+@intrinsic
+def lesser(typing, a, b):
+    """The smaller of a and b, lane by lane."""
+
+    def emit(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
+
+    return a(a, b), emit
+
+
+@intrinsic
+def at_most(typing, a, b, then, otherwise):
+    """`then` where a <= b, else `otherwise`."""
+
+    def emit(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<=", args[0], args[1]), args[2], args[3])
+
+    return then(a, b, then, otherwise), emit
+
+
+@intrinsic
+def above(typing, a, b, then, otherwise):
+    """`then` where a > b, else `otherwise`."""
+
+    def emit(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
+
+    return then(a, b, then, otherwise), emit
+
+
+def _halving(combine):
+    """Reduce a vector to a number by combining its halves, again and again: a fixed order, log2(n) steps."""
+
+    def emit(context, builder, signature, args):
+        value, count = args[0], signature.args[0].count
+        i32 = ir.IntType(32)
+        while count > 1:
+            count //= 2
+            low, high = (
+                ir.Constant(ir.VectorType(i32, count), [ir.Constant(i32, i + shift) for i in range(count)])
+                for shift in (0, count)
+            )
+            value = combine(
+                builder, builder.shuffle_vector(value, value, low), builder.shuffle_vector(value, value, high)
+            )
+        return builder.extract_element(value, ir.Constant(i32, 0))
+
+    return emit
+
+
+@intrinsic
+def total(typing, value):
+    """The sum of all lanes."""
+    return value.dtype(value), _halving(lambda builder, a, b: builder.fadd(a, b))
+
+
+@intrinsic
+def largest(typing, value):
+    """The largest of all lanes."""
+    return value.dtype(value), _halving(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
