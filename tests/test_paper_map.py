@@ -8,17 +8,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LABELS = """
-fig:teaser sec:intro sec:method sec:method_overview fig:method_pipeline eq:base_delta_overview
-sec:base_isp eq:base_isp_fit sec:isp_controller sec:semantic_isp_delta fig:action_family
-sec:simulation_supervision eq:controller_parameter_delta sec:joint_optimization eq:delta_isp eq:delta_developed_gs sec:experiments fig:qualitative tab:main_results
-sec:experimental_setup sec:main_comparison sec:ablations tab:ntire_results fig:ablation_render tab:capacity fig:capacity
-tab:ablation_modules sec:conclusion sec:suppl_rank_one fig:suppl_rank_one eq:suppl_rank_one_factorization
-eq:suppl_rank_one_error eq:suppl_rank_one_model tab:suppl_rank_one sec:suppl_base_isp tab:suppl_base_fidelity
-sec:suppl_mcf fig:suppl_mcf eq:suppl_mcf_increments eq:suppl_mcf_coupling eq:suppl_mcf_inverse sec:suppl_observability
-fig:suppl_observability sec:suppl_action_family sec:suppl_synthesis fig:suppl_synthesis eq:suppl_synth_curve
-eq:suppl_synth_coupling fig:suppl_ablation_render sec:suppl_implementation tab:suppl_ablation_per_scene
-tab:suppl_training sec:suppl_protocol tab:suppl_supervision sec:suppl_per_scene sec:suppl_baselines
-sec:suppl_limitations
+fig:teaser sec:intro sec:method sec:method_overview fig:method_pipeline eq:base_delta_overview sec:base_isp
+eq:base_isp_fit sec:isp_controller sec:semantic_isp_delta fig:action_family sec:simulation_supervision
+eq:controller_parameter_delta sec:joint_optimization eq:delta_isp eq:delta_developed_gs sec:experiments
+fig:qualitative tab:main_results sec:experimental_setup sec:main_comparison sec:ablations tab:ntire_results
+fig:ablation_render tab:capacity fig:capacity tab:ablation_modules sec:conclusion sec:suppl_rank_one
+fig:suppl_rank_one eq:suppl_rank_one_factorization eq:suppl_rank_one_error eq:suppl_rank_one_model tab:suppl_rank_one
+sec:suppl_base_isp tab:suppl_base_fidelity sec:suppl_mcf fig:suppl_mcf eq:suppl_mcf_increments eq:suppl_mcf_coupling
+eq:suppl_mcf_inverse sec:suppl_observability fig:suppl_observability sec:suppl_action_family sec:suppl_synthesis
+fig:suppl_synthesis eq:suppl_synth_curve eq:suppl_synth_coupling fig:suppl_ablation_render sec:suppl_implementation
+tab:suppl_ablation_per_scene tab:suppl_training sec:suppl_protocol tab:suppl_supervision sec:suppl_per_scene
+sec:suppl_baselines sec:suppl_limitations
 """.split()
 
 

@@ -1,0 +1,190 @@
+"""report.html without a browser: what it gathers, what it says of what is missing, and how large it gets."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fujinsplat.config import StageSettings
+from fujinsplat.errors import UserError
+from fujinsplat.evaluate.outline import Outline
+from fujinsplat.report import viewer
+from fujinsplat.report.command import app
+from fujinsplat.report.gather import changed_settings, gather, timings
+from fujinsplat.report.highlights import highlights
+from fujinsplat.report.page import render, write_report
+from tests.report.conftest import SCENES, camera, save, write_ply
+
+
+def test_one_file_that_names_nothing_outside_itself(report):
+    page = report.read_text()
+    outside = re.findall(r'(?:src|href)="(?!data:|#)([^"]{1,80})', page.split('id="view-shell"')[0])
+    assert outside == []
+    assert report.stat().st_size < 8e6, "two scenes, one renderer"
+
+
+def test_numbers_times_and_versions(planted, outline):
+    content = gather(planted, outline)
+    assert content.averages["psnr"] == pytest.approx(20.5)
+    assert [scene.gain for scene in content.scenes] == pytest.approx([8, 10])
+    assert [(t.label, t.jobs, t.seconds) for t in content.timings] == [("splat", 4, 340.0), ("isp", 2, 18.0)]
+    assert content.timings[0].memory_mb == 512.5
+    assert {"Python", "torch", "snakemake"} <= set(content.versions)
+    page = render(content)
+    assert "+9.00" in page and "20.50" in page and "6.0" in page
+
+
+def test_settings_that_differ_are_shown_beside_the_papers():
+    rows = changed_settings(StageSettings(splat={"iterations": 2000}))
+    assert rows == [("splat.iterations", "2000", "18000")]
+
+
+def test_what_is_missing_is_said_and_the_rest_stands(planted, outline):
+    import shutil
+
+    shutil.rmtree(planted / "renders_source" / "Kawa")
+    (planted / "metrics" / "Kawa" / "fujinsplat.csv").unlink()
+    content = write_report(planted, outline, planted / "report.html")
+    missing = " ".join(content.missing)
+    assert "Kawa: no render at a source pose" in missing and "Yama: no render" not in missing
+    assert "Kawa.html was not built" in missing
+    page = (planted / "report.html").read_text()
+    assert "Not in this report" in page and page.count('class="compare"') == 3
+
+
+def test_an_empty_results_folder_makes_a_report_and_an_absent_one_is_an_error(tmp_path, outline):
+    (tmp_path / "toy").mkdir()
+    write_report(tmp_path / "toy", outline, tmp_path / "toy" / "report.html")
+    assert "nothing to show yet" in (tmp_path / "toy" / "report.html").read_text()
+    with pytest.raises(UserError, match="build something first"):
+        gather(tmp_path / "absent", outline)
+
+
+def test_names_cannot_break_the_page(planted, outline):
+    nasty = Outline(dataset="<b>toy</b>", scenes=SCENES, variants=outline.variants)
+    page = render(gather(planted, nasty))
+    assert "<b>toy</b>" not in page and "&lt;b&gt;toy&lt;/b&gt;" in page
+
+
+def test_eight_scenes_stay_below_sixty_megabytes(tmp_path, outline):
+    """Worst case: noise, which neither JPEG nor packing can make small, at RealX3D's size and the views' limit."""
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 256, (1180, 1800, 3)).astype(np.uint8)
+    results = tmp_path / "toy"
+    scene = "Scene1"
+    for stem in ("0001", "0002", "0003"):
+        save(results / "capture" / scene / "source" / f"{stem}.png", noise)
+        save(results / "renders_source" / scene / "fujinsplat" / f"{stem}.png", noise)
+    shell = f"<html>{'x' * 3_100_000}{viewer.DATA_MARK}</html>"
+    data = json.dumps({"content": "A" * (4 * viewer.SCENE_BYTES // 3)})
+    (results / "viewer").mkdir()
+    page = shell.replace(viewer.DATA_MARK, viewer.DATA_MARK + data + viewer.DATA_MARK)
+    (results / "viewer" / f"{scene}.html").write_text(page)
+    one = Outline(dataset="toy", scenes=[scene], variants=outline.variants)
+    write_report(results, one, results / "report.html")
+    shared = 4 * len(shell) // 3
+    per_scene = (results / "report.html").stat().st_size - shared
+    assert shared + 8 * per_scene < 60e6
+
+
+def test_timings_put_jobs_of_one_kind_together(outline):
+    from fujinsplat.evaluate.benchmarks import Run
+
+    runs = [Run("render", f"{scene}.fujinsplat.source", 2.0, None) for scene in SCENES]
+    runs += [Run("render", "Yama.fujinsplat@2", 1.0, 5.0), Run("synthesis", "fitted/observe.3", 1.0, None)]
+    assert [(t.label, t.jobs) for t in timings(runs, outline)] == [
+        ("render source", 2),
+        ("render", 1),
+        ("synthesis fitted observe", 1),
+    ]
+
+
+# 3D views
+
+
+@pytest.fixture
+def scene(tmp_path):
+    write_ply(tmp_path / "scene.ply")
+    (tmp_path / "cameras.json").write_text(json.dumps({"source": [camera()], "held": []}))
+    return tmp_path
+
+
+def test_without_node_the_page_says_how_to_add_it(scene, monkeypatch):
+    monkeypatch.setattr(viewer.shutil, "which", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert not viewer.write_view(scene / "scene.ply", scene / "cameras.json", scene / "view.html", "Yama")
+    reason = viewer.split_view((scene / "view.html").read_text())
+    assert "Node is not installed: install Node 20 or later" in reason and "--forcerun report_view" in reason
+
+
+def test_an_old_node_is_named(scene, monkeypatch, tmp_path):
+    (tmp_path / "bin").mkdir()
+    for name in ("node", "npm"):
+        program = tmp_path / "bin" / name
+        program.write_text("#!/bin/sh\necho v16.20.2\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(viewer.ViewerMissing, match=r"Node v16.20.2 is too old"):
+        viewer.find_tool()
+
+
+def test_a_view_splits_into_renderer_and_data(scene, tool):
+    page = viewer.make_view(scene / "scene.ply", scene / "cameras.json", "Yama")
+    shell, data = viewer.split_view(page)
+    assert shell.count(viewer.DATA_MARK) == 1
+    assert json.loads(data)["title"] == "Yama" and json.loads(data)["filename"] == "scene.compressed.ply"
+    assert shell.replace(viewer.DATA_MARK, viewer.DATA_MARK + data + viewer.DATA_MARK) == page
+    write_ply(scene / "other.ply", seed=5)
+    again, _ = viewer.split_view(viewer.make_view(scene / "other.ply", scene / "cameras.json", "Kawa"))
+    assert again == shell, "the renderer is the same for every scene"
+
+
+def test_large_splats_are_packed_below_the_limit(scene, tool, monkeypatch):
+    import base64
+
+    for limit in (60_000, 20_000, 9_000):  # fewer harmonics, none at all, fewer Gaussians
+        monkeypatch.setattr(viewer, "SCENE_BYTES", limit)
+        data = json.loads(viewer.split_view(viewer.make_view(scene / "scene.ply", scene / "cameras.json", "Yama"))[1])
+        assert len(base64.b64decode(data["content"])) < limit + 12_000  # fixed codebooks and headers
+
+
+@pytest.mark.parametrize("up", [(0, 0, 1), (0, -1, 0), (0, 1, 0), (0.3, -0.5, 0.8)])
+def test_turning_upright(up):
+    up = np.array(up) / np.linalg.norm(up)
+    turn = viewer._turn(up, np.array([0.0, -1.0, 0.0]))
+    assert turn @ up == pytest.approx([0, -1, 0], abs=1e-12)
+    assert np.linalg.det(turn) == pytest.approx(1)
+    x, y, z = np.radians(viewer._euler(turn))
+    rx = np.array([[1, 0, 0], [0, np.cos(x), -np.sin(x)], [0, np.sin(x), np.cos(x)]])
+    ry = np.array([[np.cos(y), 0, np.sin(y)], [0, 1, 0], [-np.sin(y), 0, np.cos(y)]])
+    rz = np.array([[np.cos(z), -np.sin(z), 0], [np.sin(z), np.cos(z), 0], [0, 0, 1]])
+    assert rz @ ry @ rx == pytest.approx(turn, abs=1e-9)
+
+
+def test_a_damaged_splat_is_named(scene, tool):
+    (scene / "scene.ply").write_bytes(b"not a ply")
+    with pytest.raises(UserError, match=r"scene.ply is not a Gaussian PLY"):
+        viewer.write_view(scene / "scene.ply", scene / "cameras.json", scene / "view.html", "Yama")
+    assert not (scene / "view.html").exists()
+
+
+# the terminal
+
+
+def test_highlights(planted, outline):
+    text = highlights(planted, outline)
+    assert "FujinSplat     PSNR 20.50 dB  SSIM 0.700  LPIPS 0.400" in text
+    assert "RAW base only  PSNR 11.50 dB" in text and "Never built" not in text
+
+
+def test_commands(planted, outline):
+    given = outline.model_dump_json(exclude_defaults=True)
+    done = CliRunner().invoke(app, ["page", str(planted), "--outline", given])
+    assert done.exit_code == 0, done.output
+    assert (planted / "report.html").is_file()
+    done = CliRunner().invoke(app, ["highlights", str(planted), "--outline", given])
+    assert "report.html" in done.stdout
+    done = CliRunner().invoke(app, ["figures", str(planted), "--figure", "training", "--outline", given])
+    assert done.exit_code == 0 and (planted / "figures" / "training.pdf").is_file()
