@@ -29,6 +29,7 @@ from fujinsplat.flow.simd import (
     store,
     store_rgb,
 )
+from fujinsplat.flow.stale import follow
 
 REGISTER = lanes(1)
 PIXELS_PER_TASK = 8192
@@ -293,3 +294,7 @@ def gradient(
             store_rgb(pixels, 0, r, g, b)
             for i in range(count):
                 in_gradient[at + i] = pixels[i]
+
+
+for _kernel in (run, gradient):
+    follow(_kernel, "kernels.py", "simd.py", "layout.py")

@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
+from fujinsplat.flow.stale import follow
 from fujinsplat.isp.fastmath import exp32, log32
 
 CHUNK = 4096
@@ -66,3 +67,6 @@ def value_and_gradient(z, j, j_linear, gradient, weight_encoded, weight_range):
         )
         sums[b, c] = _sum(losses)
     return sums
+
+
+follow(value_and_gradient, "photometric_kernel.py", "../isp/fastmath.py")
