@@ -10,7 +10,8 @@ def apply(rgb: torch.Tensor, action: torch.Tensor, K: int = COUPLINGS, M: int = 
     """Develop encoded colours with an action: `T_p(rgb)`.
 
     rgb `[B, ..., 3]` with action `[B, P]`, or rgb `[..., 3]` with one action `[P]`; float32 or float64, differentiable
-    in both. The result has rgb's shape and is never clamped.
+    in both (first derivatives; `reference.apply` also takes forward mode). The result has rgb's shape and is never
+    clamped.
     """
     return _run("apply", rgb, action, K, M)
 
