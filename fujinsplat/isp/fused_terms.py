@@ -10,6 +10,7 @@ from fujinsplat.isp.fastmath import OPTIONS as FAST
 
 # exact division: a predicted level that equals the camera's must differ from it by zero, or its sign would count
 OPTIONS = {**FAST, "fastmath": {"contract", "nsz"}}
+SUMMING = {**FAST, "fastmath": {"contract", "nsz", "reassoc"}}  # sums in vector order
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _FULL = np.float32(255)
 
@@ -59,39 +60,39 @@ def _photometric(front, encoded, target, patch_target, side, w_mse, w_l1, w_patc
     return matched, w_range * outside / (3 * seen)
 
 
-@njit(**OPTIONS)
+@njit(**SUMMING)
 def _lattice(nodes, w_first, w_second, gradient):
     """Weighted first- plus second-order energy of `nodes` `[33, 33, 33, 3]` over three axes; fills its gradient."""
     gradient[:] = _ZERO
     flat, g = nodes.reshape(-1), gradient.reshape(-1)
     side = nodes.shape[0]
-    two_first, two_second = np.float32(2 * w_first), np.float32(2 * w_second)
+    one, two = np.float32(2 * w_first), np.float32(2 * w_second)
     first, second = 0.0, 0.0
-    # seen along one axis the lattice is `outer` slabs of `side` lines of `inner` numbers that lie side by side
+    # Along one axis the lattice is slabs in which neighbours lie `step` numbers apart. Each loop adds to one place of
+    # its stencil alone, and places are slices, so that it runs on whole vectors.
     for axis in range(3):
-        inner = 3 * side ** (2 - axis)
-        outer = side**axis
-        for slab in range(outer):
-            base = slab * side * inner
-            for k in range(side - 1):
-                at = base + k * inner
-                row = _ZERO
-                for i in range(at, at + inner):
-                    d = flat[i + inner] - flat[i]
-                    row += d * d
-                    g[i] -= two_first * d
-                    g[i + inner] += two_first * d
-                first += row
-            for k in range(side - 2):
-                at = base + k * inner
-                row = _ZERO
-                for i in range(at, at + inner):
-                    d = flat[i + 2 * inner] - flat[i + inner] - flat[i + inner] + flat[i]
-                    row += d * d
-                    g[i] += two_second * d
-                    g[i + inner] -= two_second * (d + d)
-                    g[i + 2 * inner] += two_second * d
-                second += row
+        step = 3 * side ** (2 - axis)
+        for start in range(0, flat.size, side * step):
+            run = (side - 1) * step
+            x, y = flat[start : start + run], flat[start + step : start + step + run]
+            gx, gy = g[start : start + run], g[start + step : start + step + run]
+            for i in range(run):
+                first += (y[i] - x[i]) * (y[i] - x[i])
+            for i in range(run):
+                gx[i] -= one * (y[i] - x[i])
+            for i in range(run):
+                gy[i] += one * (y[i] - x[i])
+            run -= step
+            z, gz = flat[start + 2 * step : start + 2 * step + run], g[start + 2 * step : start + 2 * step + run]
+            for i in range(run):
+                bend = z[i] - y[i] - y[i] + x[i]
+                second += bend * bend
+            for i in range(run):
+                gx[i] += two * (z[i] - y[i] - y[i] + x[i])
+            for i in range(run):
+                gy[i] -= (two + two) * (z[i] - y[i] - y[i] + x[i])
+            for i in range(run):
+                gz[i] += two * (z[i] - y[i] - y[i] + x[i])
     return w_first * first + w_second * second
 
 

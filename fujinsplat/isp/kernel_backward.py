@@ -22,14 +22,17 @@ from fujinsplat.isp.kernel import (
     _ZERO,
     BLOCK,
     _front,
+    _held,
     _latent,
     _read,
     _shape,
     _step,
+    _store,
     _tone,
 )
 from fujinsplat.isp.reference import FINE, SEGMENTS
 
+SUMMING = {**OPTIONS, "fastmath": OPTIONS["fastmath"] | {"reassoc"}}  # sums in vector order
 PIECES = 4  # of the pixels, each with table gradients of its own; fixed, so sums never depend on the thread count
 
 
@@ -53,24 +56,41 @@ def _encode_slope(toned, srgb):
 
 
 @njit(inline="always", **OPTIONS)
-def _back_tone(start, count, y, residual, slope, position, srgb, g_encoded, g_lattice, g_y, g_tone):
+def _load(start, count, values, rows):
+    for i in range(count):
+        rows[0, i] = values[start + i, 0]
+        rows[1, i] = values[start + i, 1]
+        rows[2, i] = values[start + i, 2]
+
+
+# The loops below stay short on purpose: with few arrays each the compiler can prove that they do not overlap, and
+# runs them on whole vectors. Recomputing an exponential there costs less than one long loop of single pixels.
+
+
+@njit(inline="always", **OPTIONS)
+def _back_encode(count, y, residual, srgb, g):
+    """Gradient rows of the encoded RGB become those of the toned linear RGB."""
+    for c in range(3):
+        for i in range(count):
+            g[c, i] *= _encode_slope(_step(y[c, i], residual[c, i]), srgb)
+
+
+@njit(inline="always", **OPTIONS)
+def _back_tone(count, y, residual, slope, position, g, g_y, g_tone):
     """Gradient rows of the lattice output `y`, and Tone257's node gradients."""
     for c in range(3):
         for i in range(count):
-            toned = _step(y[c, i], residual[c, i])
             by_y, by_residual = _step_slopes(y[c, i], residual[c, i])
-            g = g_encoded[start + i, c] * _encode_slope(toned, srgb)
-            g_residual = g * by_residual
-            by_latent = slope[c, i] / np.sqrt(y[c, i] * y[c, i] + _S2)
-            g_y[c, i] = g_lattice[start + i, c] + g * by_y + g_residual * by_latent
-            residual[c, i] = g_residual
-    for c in range(3):
+            g_y[c, i] = g[c, i] * (by_y + by_residual * slope[c, i] / np.sqrt(y[c, i] * y[c, i] + _S2))
+        for i in range(count):
+            _, by_residual = _step_slopes(y[c, i], residual[c, i])
+            g[c, i] *= by_residual
         for i in range(count):
             p = position[c, i]
             segment = min(np.int32(p), _LAST_SEGMENT)
             part = p - np.float32(segment)
-            g_tone[c, segment] += residual[c, i] * (_ONE - part)
-            g_tone[c, segment + 1] += residual[c, i] * part
+            g_tone[c, segment] += g[c, i] * (_ONE - part)
+            g_tone[c, segment + 1] += g[c, i] * part
 
 
 @njit(inline="always", **OPTIONS)
@@ -105,21 +125,34 @@ def _back_read(count, address, lattice, g_action, g_nodes, g_address):
 
 
 @njit(inline="always", **OPTIONS)
-def _back_shape(start, count, front, slope, g_address, g_x, g_front, g_shaper):
-    """Shaper257's node gradients, and the complete gradient rows of the front output, added to `g_x`."""
+def _back_shape(count, front, slope, g_address, g_x, g_shaper):
+    """Shaper257's node gradients; the front output's gradient rows `g_x` receive the lattice address's part."""
     for c in range(3):
         for i in range(count):
             positive = front[c, i] if front[c, i] > _ZERO else _ZERO
-            position = positive / (positive + _S) * _SEGMENTS
-            position = position if position < _SEGMENTS else _SEGMENTS
+            position = _held(positive / (positive + _S), _ONE) * _SEGMENTS
             segment = min(np.int32(position), _LAST_SEGMENT)
             part = position - np.float32(segment)
             g_shaper[c, segment] += g_address[c, i] * _CELLS * (_ONE - part)
             g_shaper[c, segment + 1] += g_address[c, i] * _CELLS * part
         for i in range(count):
-            x = front[c, i]
-            by_x = _S / ((x + _S) * (x + _S)) if x > _ZERO else _ZERO
-            g_x[c, i] += g_front[start + i, c] + g_address[c, i] * slope[c, i] * by_x
+            x = front[c, i] if front[c, i] > _ZERO else _ZERO
+            by_x = _S / ((x + _S) * (x + _S)) if front[c, i] > _ZERO else _ZERO
+            g_x[c, i] += g_address[c, i] * slope[c, i] * by_x
+
+
+@njit(inline="always", **SUMMING)
+def _back_front(count, rows, matrix, g_x, g_matrix, g_rows):
+    """The row matrix's gradient from RAW rows and `g_x`; the RAW's own gradient rows."""
+    for j in range(3):
+        for c in range(3):
+            block_sum = _ZERO
+            for i in range(count):
+                block_sum += rows[j, i] * g_x[c, i]
+            g_matrix[j, c] += block_sum
+        m0, m1, m2 = matrix[j, 0], matrix[j, 1], matrix[j, 2]
+        for i in range(count):
+            g_rows[j, i] = g_x[0, i] * m0 + g_x[1, i] * m1 + g_x[2, i] * m2
 
 
 @njit(parallel=True, **OPTIONS)
@@ -139,8 +172,8 @@ def backward(raw, matrix, shaper, lattice, tone, srgb, g_front, g_lattice, g_enc
         position = np.empty((3, BLOCK), np.float32)
         residual = np.empty((3, BLOCK), np.float32)
         by_latent = np.empty((3, BLOCK), np.float32)
+        g = np.empty((3, BLOCK), np.float32)
         g_x = np.empty((3, BLOCK), np.float32)
-        g_address = np.empty((3, BLOCK), np.float32)
         for start in range(piece * total // PIECES, (piece + 1) * total // PIECES, BLOCK):
             count = min(BLOCK, (piece + 1) * total // PIECES - start)
             _front(raw, start, count, matrix, front, address)
@@ -148,20 +181,26 @@ def backward(raw, matrix, shaper, lattice, tone, srgb, g_front, g_lattice, g_enc
             _read(count, address, lattice, action)
             _latent(count, front, action, y, position)
             _tone(count, position, tone, residual, by_latent)
-            _back_tone(start, count, y, residual, by_latent, position, srgb, g_encoded, g_lattice, g_x, g_tone[piece])
+            _load(start, count, g_encoded, g)
+            _back_encode(count, y, residual, srgb, g)
+            _back_tone(count, y, residual, by_latent, position, g, g_x, g_tone[piece])
+            _load(start, count, g_lattice, g)
             for c in range(3):
                 for i in range(count):
-                    by_x, by_action = _step_slopes(front[c, i], action[c, i])
-                    action[c, i] = g_x[c, i] * by_action
-                    g_x[c, i] = g_x[c, i] * by_x
-            _back_read(count, address, lattice, action, g_nodes[piece], g_address)
-            _back_shape(start, count, front, by_address, g_address, g_x, g_front, g_shaper[piece])
-            for j in range(3):
-                for c in range(3):
-                    block_sum = _ZERO
-                    for i in range(count):
-                        block_sum += raw[start + i, j] * g_x[c, i]
-                    g_matrix[piece, j, c] += block_sum
+                    g[c, i] += g_x[c, i]
                 for i in range(count):
-                    g_raw[start + i, j] = g_x[0, i] * matrix[j, 0] + g_x[1, i] * matrix[j, 1] + g_x[2, i] * matrix[j, 2]
+                    by_x, _ = _step_slopes(front[c, i], action[c, i])
+                    g_x[c, i] = g[c, i] * by_x
+                for i in range(count):
+                    _, by_action = _step_slopes(front[c, i], action[c, i])
+                    g[c, i] *= by_action
+            _back_read(count, address, lattice, g, g_nodes[piece], residual)
+            _back_shape(count, front, by_address, residual, g_x, g_shaper[piece])
+            _load(start, count, g_front, g)
+            for c in range(3):
+                for i in range(count):
+                    g_x[c, i] += g[c, i]
+            _load(start, count, raw, y)
+            _back_front(count, y, matrix, g_x, g_matrix[piece], residual)
+            _store(start, count, residual, g_raw)
     return g_matrix, g_shaper, g_nodes, g_tone

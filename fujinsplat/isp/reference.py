@@ -74,7 +74,7 @@ def coarse_to_fine(coarse: Tensor) -> Tensor:
 
 def lattice_nodes(g9: Tensor, r33: Tensor) -> Tensor:
     """The latent action G9 + 0.1 tanh(R33) at the fine nodes, `[33, 33, 33, 3]`."""
-    return coarse_to_fine(g9) + RESIDUAL * torch.tanh(r33)
+    return (coarse_to_fine(g9) + RESIDUAL * torch.tanh(r33)).contiguous()
 
 
 def coordinate(linear: Tensor) -> Tensor:
