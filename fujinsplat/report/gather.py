@@ -32,7 +32,8 @@ CAPTIONS = {
     "In the input, linear RAW is left of the seam and the camera's picture right of it.",
     "figures/capacity": "Capacity of the colour flow: novel-view PSNR against couplings and knots per curve.",
     "figures/training": "Training of the Gaussians, scene by scene.",
-    "figures/pipeline": "The pipeline as it ran: rules, their jobs and the time they took together.",
+    "figures/pipeline": "The pipeline as it ran: rules, their jobs and the time they "
+    "took together. An arrow that follows from others is left out.",
 }
 PACKAGES = (
     "fujinsplat",

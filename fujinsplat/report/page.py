@@ -189,7 +189,7 @@ def _figures(content: Content) -> str:
     parts = []
     for text, path in content.figures:
         url, (width, height) = png_url(path)
-        image = f'<img src="{url}" width="{width}" height="{height}" alt="{escape(text)}" loading="lazy">'
+        image = f'<img src="{url}" width="{width}" height="{height}" alt="{escape(text)}" decoding="async">'
         wide = " wide" if width > 1.8 * height else ""
         parts.append(
             f'<figure class="figure{wide}"><button class="zoom">{image}</button>'

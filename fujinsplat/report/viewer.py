@@ -92,8 +92,9 @@ def _run(command: list[str], folder: Path, problem: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ViewerMissing(f"{problem}: {error}") from None
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise ViewerMissing(f"{problem}: {said[-1]}")
+        said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()] or ["no message"]
+        reason = next((line for line in said if "error" in line.lower()), said[-1])
+        raise ViewerMissing(f"{problem}: {reason}")
     return done.stdout
 
 
@@ -165,7 +166,7 @@ def _shell(tool: Tool, folder: Path, ply: Path) -> str:
 
 
 def _transform(tool: Tool, source: Path, actions: list[str], target: Path) -> None:
-    command = [str(tool.node), str(tool.program), "-q", "-w", "-g", "cpu", str(source), *actions, str(target)]
+    command = [str(tool.node), str(tool.program), "-q", "-w", "-g", "cpu", str(source.resolve()), *actions, str(target)]
     _run(command, target.parent, f"splat-transform could not read {source.name}")
 
 

@@ -13,7 +13,7 @@ from fujinsplat.files import write_json
 from fujinsplat.report.figures import FIGURES, write_figure
 from fujinsplat.report.figures.chart import find_chart
 from fujinsplat.report.figures.grids import nearest_source
-from fujinsplat.report.figures.pipeline import job_counts, layout
+from fujinsplat.report.figures.pipeline import job_counts, layout, reduced
 from tests.report.conftest import camera
 
 # the patches of a colour chart, sRGB
@@ -98,23 +98,27 @@ def test_the_hazy_input_is_the_nearest_pose_that_looks_the_same_way(tmp_path):
 
 
 RECORDS = [
-    Record("r/capture/A/source", "capture_source", ("data/A",), 0.0, 2.0),
-    Record("r/capture/A/cameras.json", "capture_source", ("data/A",), 0.0, 2.0),
-    Record("r/capture/B/source", "capture_source", ("data/B",), 1.0, 4.0),
-    Record("r/base/A.safetensors", "isp_calibrate", ("r/capture/A/source",), 5.0, 9.0),
-    Record("r/out/A.ply", "splat_train", ("r/base/A.safetensors", "r/capture/A/source/0001.png"), 9.0, 19.0),
+    Record("data/A", "demo_scene", (), "demo A", 0.0, 1.0),
+    Record("r/capture/A/source", "capture_source", ("data/A/train/1.dng",), "capture A", 0.0, 2.0),
+    Record("r/capture/A/cameras.json", "capture_source", ("data/A/poses.json",), "capture A", 0.1, 2.5),
+    Record("r/capture/B/source", "capture_source", ("data/B",), "capture B", 1.0, 4.0),
+    Record("r/base/A.safetensors", "isp_calibrate", ("r/capture/A/source",), "isp A", 5.0, 9.0),
+    Record("r/out/A.ply", "splat_train", ("r/base/A.safetensors", "r/capture/A/source/1.png"), "splat A", 9.0, 19.0),
 ]
 
 
 def test_the_pipeline_is_drawn_from_what_ran():
     edges = rule_edges(RECORDS)
     assert edges == {
+        ("demo_scene", "capture_source"),
         ("capture_source", "isp_calibrate"),
         ("isp_calibrate", "splat_train"),
         ("capture_source", "splat_train"),
     }
     jobs, seconds = job_counts(RECORDS)
-    assert jobs == {"capture_source": 2, "isp_calibrate": 1, "splat_train": 1}
-    assert seconds["capture_source"] == 5.0
-    places = layout(sorted(jobs), edges)
-    assert [places[rule][0] for rule in ("capture_source", "isp_calibrate", "splat_train")] == [0, 1, 2]
+    assert jobs == {"demo_scene": 1, "capture_source": 2, "isp_calibrate": 1, "splat_train": 1}
+    assert seconds["capture_source"] == 5.5
+    assert edges - reduced(edges) == {("capture_source", "splat_train")}
+    places = layout(sorted(jobs), reduced(edges))
+    order = ("demo_scene", "capture_source", "isp_calibrate", "splat_train")
+    assert [places[rule][1] for rule in order] == [0, 1, 2, 3]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,8 +131,9 @@ def test_an_old_node_is_named(scene, monkeypatch, tmp_path):
         viewer.find_tool()
 
 
-def test_a_view_splits_into_renderer_and_data(scene, tool):
-    page = viewer.make_view(scene / "scene.ply", scene / "cameras.json", "Yama")
+def test_a_view_splits_into_renderer_and_data(scene, tool, monkeypatch):
+    monkeypatch.chdir(scene)  # rules name files relative to the working directory
+    page = viewer.make_view(Path("scene.ply"), Path("cameras.json"), "Yama")
     shell, data = viewer.split_view(page)
     assert shell.count(viewer.DATA_MARK) == 1
     assert json.loads(data)["title"] == "Yama" and json.loads(data)["filename"] == "scene.compressed.ply"

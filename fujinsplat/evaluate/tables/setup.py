@@ -44,16 +44,16 @@ def _stages(s: StageSettings) -> dict[str, tuple[str, str, str, str]]:
     }
 
 
-# rows of the paper's supervision table and the rules behind each, by the beginning of the rule's name
+# rows of the paper's supervision table and the rules behind each, by the beginning of the rule's name; first match
 _ROWS = {
     "Base ISP calibration": ("isp",),
-    "Correction distribution": ("actions_population",),
+    "Figures and report": ("report", "synthesis_gallery", "synthesis_report"),
+    "Correction distribution": ("actions_veil", "actions_population"),
     "Expert action fitting": ("actions",),
     "Read-only analyses": ("analysis",),
     "Controller training": ("synthesis", "controller"),
     "3DGS + Δ-ISP": ("develop", "splat", "render"),
     "Final evaluation": ("evaluate",),
-    "Figures and report": ("report", "figure"),
 }
 _ORDER = [
     "Base ISP calibration",

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import numpy as np
+
 from fujinsplat.config import StageSettings
 from fujinsplat.errors import UserError
 from fujinsplat.evaluate.collect import read_metrics
@@ -56,7 +58,11 @@ def training(results: Path, outline: Outline):
         for i, (scene, log) in enumerate(logs.items()):
             points = [(entry["iteration"], entry[key]) for entry in log if entry.get(key) is not None]
             if points:
-                ax.plot(*zip(*points, strict=True), marker=MARKERS[i % 8], markevery=0.2, ms=3, label=scene)
+                xs, ys = map(np.array, zip(*points, strict=True))
+                (line,) = ax.plot(xs, ys, lw=0.4, alpha=0.3)
+                every = max(1, len(xs) // 5)
+                style = {"color": line.get_color(), "marker": MARKERS[i % 8], "ms": 3.5, "markevery": every}
+                ax.plot(xs, running_median(ys), label=scene, **style)
         panel(ax, letter, title)
         for start, end in _windows(outline):
             ax.axvspan(start, end, color=ORANGE, alpha=0.12, lw=0)
@@ -66,6 +72,12 @@ def training(results: Path, outline: Outline):
         ax.set_xlabel("iteration (shaded: Δ-ISP)")
     axes[0, 1].legend(ncols=2)
     return fig
+
+
+def running_median(values: np.ndarray, share: float = 0.1) -> np.ndarray:
+    """Each logged view differs in difficulty: the median over a window of a tenth of the run shows the trend."""
+    half = max(0, round(len(values) * share / 2))
+    return np.array([np.median(values[max(0, i - half) : i + half + 1]) for i in range(len(values))])
 
 
 def _windows(outline: Outline) -> list[tuple[float, float]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fujinsplat.errors import UserError
 from fujinsplat.evaluate.outline import Outline
-from fujinsplat.evaluate.provenance import read_records, rule_edges
+from fujinsplat.evaluate.provenance import Record, read_records, rule_edges
 from fujinsplat.report.style import WIDE, figure
 
 # stages in the order of the data, each with a light tone that keeps black text readable
@@ -26,16 +26,16 @@ TONES = {
 
 
 def pipeline(results: Path, outline: Outline):
-    """Layers from left to right by the longest way from a source; the report's own rules are left out."""
+    """Layers from top to bottom by the longest way from a source; the report's own rules are left out."""
     records = [record for record in read_records(results) if not record.rule.startswith("report")]
     if not records:
         raise UserError(f"Snakemake's records are not beside {results}; draw the pipeline where it ran")
-    edges = rule_edges(records)
     jobs, seconds = job_counts(records)
+    edges = reduced(rule_edges(records))
     places = layout(sorted(jobs), edges)
-    across, down = max(x for x, _ in places.values()) + 1, max(y for _, y in places.values()) + 1
-    fig, ax = figure(width=max(WIDE, 1.25 * across), height=max(1.6, 0.62 * down))
-    ax.set(xlim=(-0.05, across - 0.05), ylim=(-0.55, down - 0.35))
+    across, down = 1 + max(x for x, _ in places.values()), 1 + max(y for _, y in places.values())
+    fig, ax = figure(width=WIDE, height=0.2 + 0.52 * down)
+    ax.set(xlim=(-0.55, across - 0.45), ylim=(down - 0.6, -0.4))
     ax.axis("off")
     for start, end in sorted(edges):
         _arrow(ax, places[start], places[end])
@@ -44,17 +44,33 @@ def pipeline(results: Path, outline: Outline):
     return fig
 
 
-def job_counts(records) -> tuple[Counter, Counter]:
-    """Jobs and seconds by rule; outputs of one job share its times."""
-    jobs = {(record.rule, record.started, record.ended) for record in records}
-    counts, seconds = Counter(rule for rule, _, _ in jobs), Counter()
-    for rule, start, end in jobs:
-        seconds[rule] += max(end - start, 0)
+def job_counts(records: list[Record]) -> tuple[Counter, Counter]:
+    """Jobs and seconds by rule; the outputs of one job share its command."""
+    jobs: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        jobs.setdefault((record.rule, record.command or record.output), []).append(record)
+    counts, seconds = Counter(rule for rule, _ in jobs), Counter()
+    for (rule, _), made in jobs.items():
+        seconds[rule] += max(0.0, max(record.ended for record in made) - min(record.started for record in made))
     return counts, seconds
 
 
+def reduced(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """The edges that do not follow from others: without them some rule could no longer be reached."""
+    after: dict[str, set[str]] = {}
+    for start, end in edges:
+        after.setdefault(start, set()).add(end)
+
+    def reaches(start: str, end: str, seen: set[str]) -> bool:
+        fresh = after.get(start, set()) - seen
+        seen |= fresh
+        return end in fresh or any(reaches(other, end, seen) for other in fresh)
+
+    return {(a, b) for a, b in edges if not any(reaches(other, b, {a}) for other in after[a] - {b})}
+
+
 def layout(rules: list[str], edges: set[tuple[str, str]]) -> dict[str, tuple[float, float]]:
-    """`{rule: (layer, height)}`: layers by longest path, heights by the mean height of what feeds a rule."""
+    """`{rule: (place across, layer)}`: layers by longest path, order across by the mean place of what feeds a rule."""
     feeds = {rule: sorted(a for a, b in edges if b == rule) for rule in rules}
     layer: dict[str, int] = {}
 
@@ -65,20 +81,16 @@ def layout(rules: list[str], edges: set[tuple[str, str]]) -> dict[str, tuple[flo
         return layer[rule]
 
     order = {stage: i for i, stage in enumerate(TONES)}
-    columns: dict[int, list[str]] = {}
+    layers: dict[int, list[str]] = {}
     for rule in sorted(rules, key=lambda rule: (order.get(_stage(rule), 99), rule)):
-        columns.setdefault(depth(rule), []).append(rule)
-    tallest = max(len(column) for column in columns.values())
+        layers.setdefault(depth(rule), []).append(rule)
+    widest = max(len(members) for members in layers.values())
     places: dict[str, tuple[float, float]] = {}
-    for x, column in sorted(columns.items()):
-
-        def height(rule: str) -> float:
-            known = [places[other][1] for other in feeds[rule] if other in places]
-            return -sum(known) / len(known) if known else 0.0
-
-        column = sorted(column, key=height)
-        for i, rule in enumerate(column):
-            places[rule] = (x, (tallest - len(column)) / 2 + len(column) - 1 - i)
+    for y, members in sorted(layers.items()):
+        known = {rule: [places[other][0] for other in feeds[rule]] for rule in members}
+        means = {rule: sum(xs) / len(xs) if xs else 0.0 for rule, xs in known.items()}
+        for i, rule in enumerate(sorted(members, key=means.get)):
+            places[rule] = ((widest - len(members)) / 2 + i, y)
     return places
 
 
@@ -90,36 +102,19 @@ def _box(ax, rule: str, x: float, y: float, jobs: int, seconds: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     tone = TONES.get(_stage(rule), "#f5f5f5")
-    box = FancyBboxPatch((x, y - 0.27), 0.78, 0.54, boxstyle="round,pad=0,rounding_size=0.08", fc=tone, ec="#777777")
-    box.set_linewidth(0.5)
-    box.set_zorder(2)
-    ax.add_patch(box)
-    time = (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.1f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
-    ax.text(
-        x + 0.39, y + 0.09, rule.replace("_", "\n", 1) if len(rule) > 12 else rule, ha="center", va="center", fontsize=6
-    )
-    ax.text(
-        x + 0.39,
-        y - 0.19,
-        f"{jobs} × · {time}" if jobs > 1 else time,
-        ha="center",
-        va="center",
-        fontsize=5,
-        color="#444444",
-    )
+    shape = "round,pad=0,rounding_size=0.06"
+    ax.add_patch(FancyBboxPatch((x - 0.4, y - 0.3), 0.8, 0.6, boxstyle=shape, fc=tone, ec="#777777", lw=0.5, zorder=2))
+    spent = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+    spent = spent if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    ax.text(x, y - 0.08, rule.replace("_", " "), ha="center", va="center", fontsize=7, zorder=3)
+    text = f"{jobs} jobs, {spent}" if jobs > 1 else spent
+    ax.text(x, y + 0.17, text, ha="center", va="center", fontsize=5.5, color="#444444", zorder=3)
 
 
 def _arrow(ax, start: tuple[float, float], end: tuple[float, float]) -> None:
     from matplotlib.patches import FancyArrowPatch
 
-    a, b = (start[0] + 0.79, start[1]), (end[0] - 0.01, end[1])
-    bend = 0.12 * (1 if end[1] >= start[1] else -1) if end[0] - start[0] > 1 else 0.0
-    arrow = FancyArrowPatch(a, b, connectionstyle=f"arc3,rad={bend}", arrowstyle="-|>", mutation_scale=5, lw=0.5)
-    arrow.set(color="#9a9a9a", zorder=1)
-    ax.add_patch(arrow)
+    a, b = (start[0], start[1] + 0.31), (end[0], end[1] - 0.31)
+    bend = 0.0 if end[1] - start[1] <= 1 else 0.18 if end[0] >= start[0] else -0.18
+    style = {"arrowstyle": "-|>", "mutation_scale": 6, "lw": 0.7, "color": "#8a8a8a", "zorder": 1}
+    ax.add_patch(FancyArrowPatch(a, b, connectionstyle=f"arc3,rad={bend}", **style))
