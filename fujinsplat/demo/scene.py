@@ -74,14 +74,19 @@ def _preview(world: World, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
     return sensor.camera_rgb(radiance), depth
 
 
+def stage(name: str, settings: DemoSettings) -> tuple[World, list[Camera], list[Camera]]:
+    """The room with its source and held cameras."""
+    world, target = living_room(stream(settings.seed, name, "room"))
+    rng = stream(settings.seed, name, "poses")
+    size = (settings.width, settings.height)
+    source = poses.sweep(target, settings.source_views, *size, rng)
+    return world, source, poses.between(target, settings.held_views, *size, rng)
+
+
 def prepare(name: str, settings: DemoSettings, threads: int) -> Session:
     """Build the room, place the cameras, expose, and fill the air."""
     seed = settings.seed
-    world, target = living_room(stream(seed, name, "room"))
-    rng = stream(seed, name, "poses")
-    size = (settings.width, settings.height)
-    source = poses.sweep(target, settings.source_views, *size, rng)
-    held = poses.between(target, settings.held_views, *size, rng)
+    world, source, held = stage(name, settings)
     row: Weather = weather(name, seed)
 
     meters = [_meter(c) for c in source]
@@ -90,7 +95,7 @@ def prepare(name: str, settings: DemoSettings, threads: int) -> Session:
     previews = [(clean * np.float32(gain), depth) for clean, depth in previews]
 
     rng = stream(seed, name, "smoke")
-    drift = Drift(world, rng, front=1.0, back=0.1)
+    drift = Drift(world, rng, front=1.0, back=0.3)
     targets = contrasts(row, len(source), rng)
     times = np.linspace(0, 1, len(source))
     level = np.array([row.airlight[0], 1.0, row.airlight[1]])
