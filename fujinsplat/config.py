@@ -75,7 +75,7 @@ class IspSettings(Settings):
     )
     initial_pixels: Count = setting(100_000, "pixels of all source views that the initial state is fitted to")
     initial_matrix: Positive = setting(1e-5, "pull of the initial matrix to the metadata's, per pixel")
-    initial_smooth: Positive = setting(1e-4, "weight of the first differences of the initial G9, per pixel")
+    initial_smooth: Positive = setting(1e-2, "weight of the first differences of the initial G9, per pixel")
     seed: Steps = setting(82751, "[supp. B]")
 
 
@@ -108,6 +108,15 @@ class SynthesisSettings(Settings):
         "what a draw takes from its pair: brightness, pivot and contrast together, or (published) the direction of its "
         "pivot alone, with one level for all and the contrast from depth [supp. F]",
     )
+    smoke: Literal["depth", "uniform"] = setting(
+        "depth",
+        "how smoke lies over a capture: by depth, with the label that its pair measures, or (published) the same veil "
+        "everywhere",
+    )
+    tone: Literal["measured", "exposure"] = setting(
+        "measured", "the external base's tone: the scenes' calibrated bases', or (published) one exposure [supp. F]"
+    )
+    uneven: Weight = setting(0.3, "relative spread of smoke by depth across the picture; 0: depth alone")
     jitter: Weight = setting(0.15, "relative spread around a measured brightness, level and optical depth")
     light: Fraction = setting(0.2, "share of draws with light smoke (t near 1); 0 is the published setting")
     draws_per_capture: Count = setting(1, "observations made of each capture, each with its own draw [supp. F]")

@@ -47,7 +47,7 @@ def calibrate(
         base, _ = calibrate(views, chosen, pick_device(device))
         notes = {"origin": "calibrated", "scene": scene, "views": str(len(views)), "initial": chosen.initial}
     scores = source_fidelity(base, views)
-    save(base, out, **{key: value for key, value in notes.items() if key != "encoding"})
+    save(base, out, **{key: value for key, value in notes.items() if key not in ("kind", "encoding")})
     if fidelity:
         write_json(fidelity, {"scene": scene, "origin": notes.get("origin", "given"), **scores})
     ssim = "" if scores["hazy_ssim"] is None else f", SSIM {scores['hazy_ssim']:.3f}"
@@ -105,3 +105,23 @@ def fidelity(
             print(f"{title:<42}{scores[name]:8.3f}")
     if out:
         write_json(out, {"scene": loaded.notes.get("scene", base.stem), **scores})
+
+
+@app.command()
+def show(
+    base: Annotated[Path, typer.Argument(help="A base (safetensors).")],
+    out: Annotated[Path, typer.Option(help="Picture to write; a PDF is written beside it.")],
+    threads: ThreadsOption = None,
+) -> None:
+    """Draw a base: gains and matrix, response to grey, curves, lattice, and what it does to colours."""
+    from fujinsplat.runtime import use_threads
+
+    use_threads(threads)
+    from fujinsplat.isp.draw import draw
+    from fujinsplat.isp.storage import load
+    from fujinsplat.progress import say
+    from fujinsplat.report.style import save
+
+    loaded = load(base)
+    for path in save(draw(loaded, loaded.notes.get("scene", base.stem)), out):
+        say(f"wrote {path}")

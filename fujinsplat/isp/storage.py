@@ -1,41 +1,37 @@
 """A Base ISP on disk: a safetensors file of seven parameters, three buffers and a few words; and the authors' files."""
 
-import json
 import pickle
 import warnings
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from fujinsplat.errors import UserError
-from fujinsplat.files import atomic_file
+from fujinsplat.files import write_tensors
 from fujinsplat.isp.model import ENCODINGS, BaseISP
 
-KIND = "fujinsplat_base_isp"
+KIND = "fujinsplat base isp"
 
 
 def save(base: BaseISP, path: Path | str, **metadata: str) -> None:
     """Write `base`; `metadata` (scene, source, …) is kept as text beside the tensors."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in base.state_dict().items()}
-    notes = {"encoding": base.encoding, **{key: str(value) for key, value in metadata.items()}}
-    with atomic_file(path) as temporary:
-        # one entry, because several are written in no fixed order and equal bases should be equal files
-        save_file(tensors, temporary, {KIND: json.dumps(notes, sort_keys=True)})
+    notes = {"kind": KIND, "encoding": base.encoding, **{key: str(value) for key, value in metadata.items()}}
+    write_tensors(path, tensors, notes)
 
 
 def load(path: Path | str) -> BaseISP:
     """Read a base that `save` wrote; its metadata is in `base.notes`."""
     try:
         with safe_open(path, "pt") as file:
-            notes = json.loads((file.metadata() or {}).get(KIND, "{}"))
+            notes = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; make it with `fujinsplat isp calibrate` or `isp import`") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is not a readable safetensors file ({error}); calibrate or import it again") from None
-    if notes.get("encoding") not in ENCODINGS:
+    if notes.get("kind") != KIND or notes.get("encoding") not in ENCODINGS:
         raise UserError(f"{path} is not a Base ISP; give the file `fujinsplat isp calibrate` or `isp import` wrote")
     base = BaseISP(encoding=notes["encoding"])
     fill(base, tensors, path)

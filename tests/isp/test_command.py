@@ -106,3 +106,21 @@ def test_refusal_leaves_nothing_behind(scene, tmp_path):
             SHORT,
         )
     assert not (tmp_path / "out").exists()
+
+
+def test_show_draws_a_base(base, tmp_path):
+    from fujinsplat.isp import save
+
+    save(base, tmp_path / "base.safetensors", scene="Yama")
+    assert run("show", tmp_path / "base.safetensors", "--out", tmp_path / "base.png").exit_code == 0
+    picture = np.asarray(Image.open(tmp_path / "base.png").convert("RGB"))
+    assert picture.std() > 20 and (tmp_path / "base.pdf").stat().st_size > 5000
+
+
+def test_grey_response_rises_and_starts_at_black():
+    from fujinsplat.isp.draw import grey_response
+
+    from .test_initial import initial_base
+
+    response = grey_response(initial_base(SimulatedViews(count=1)), np.linspace(0, 1, 50))
+    assert np.abs(response[0]).max() < 0.06 and (np.diff(response, axis=0) > -1e-3).all() and response[-1].min() > 0.8

@@ -92,7 +92,7 @@ def test_wrong_files_are_refused_with_a_sentence(base, tmp_path):
     save_file({"a": torch.zeros(1)}, tmp_path / "other.safetensors")
     with pytest.raises(UserError, match="is not a Base ISP"):
         load(tmp_path / "other.safetensors")
-    notes = {"fujinsplat_base_isp": '{"encoding": "srgb"}'}
+    notes = {"kind": "fujinsplat base isp", "encoding": "srgb"}
     save_file({"tone": torch.zeros(1)}, tmp_path / "half.safetensors", notes)
     with pytest.raises(UserError, match="lacks the tensor"):
         load(tmp_path / "half.safetensors")
