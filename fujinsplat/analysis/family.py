@@ -191,7 +191,7 @@ def draw(curves: tuple[np.ndarray, np.ndarray, np.ndarray], result: dict):
     left.semilogx(count, plain, "-o", color=BLUE, ms=2.5, label="all actions")
     left.semilogx(count, centred, "--s", color=VERMILION, ms=2.5, label="shared mean removed")
     for curve, color, below in ((plain, BLUE, False), (centred, VERMILION, True)):
-        place = (2, -10) if below else (2, 6)
+        place = (2, -10) if below else (-6, 7)
         left.annotate(f"{curve[0]:.0%}", (1, curve[0]), place, textcoords="offset points", color=color, fontsize=7)
     left.xaxis.set_major_formatter("{x:g}")
     left.set(xlabel="singular directions", ylabel="cumulative energy", ylim=(0, 1.03))
@@ -201,7 +201,7 @@ def draw(curves: tuple[np.ndarray, np.ndarray, np.ndarray], result: dict):
     right.plot(finite, np.arange(1, len(finite) + 1) / max(len(finite), 1), color=BLUE, drawstyle="steps-post")
     if len(finite):
         right.axvline(np.median(finite), color=GREY, ls="--", lw=0.9)
-        right.set_title(f"median {np.median(finite):.3f}", loc="right", color=GREY)
     right.set(xlabel=f"cosine to the nearest of {result['entries']} entries", ylabel="share of actions", ylim=(0, 1.03))
-    panel(right, "b", "how well the vocabulary covers the actions")
+    median = f", median {np.median(finite):.3f}" if len(finite) else ""
+    panel(right, "b", f"coverage by the vocabulary{median}")
     return fig
