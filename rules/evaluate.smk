@@ -8,6 +8,7 @@ rule evaluate_score:
     input:
         renders="results/{dataset}/renders/{scene}/{variant}",
         model="results/{dataset}/gaussians/{scene}/{variant}.ply",
+        training="results/{dataset}/gaussians/{scene}/{variant}.log.jsonl",
         held="results/{dataset}/capture/{scene}/held",
         train=evaluation.train_views,
     output:
@@ -35,6 +36,7 @@ rule evaluate_score:
         " --held {input.held:q}"
         " {params.train:q}"
         " --model {input.model:q}"
+        " --training-log {input.training:q}"
         " --about {params.about:q}"
         " --out {output.csv:q}"
         " --settings {params.settings:q}"

@@ -24,6 +24,9 @@ def score_command(
         Path | None, typer.Option("--clean", help="Clean twins of the source views, for train PSNR.")
     ] = None,
     model: Annotated[Path | None, typer.Option("--model", help="The Gaussians, for their checksum.")] = None,
+    training_log: Annotated[
+        Path | None, typer.Option("--training-log", help="The training's log: time, memory, Gaussians.")
+    ] = None,
     about: Annotated[str, typer.Option("--about", help="JSON copied into the JSON: scene, variant, seeds.")] = "{}",
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
@@ -40,7 +43,7 @@ def score_command(
     from fujinsplat.evaluate.scene import Job, score_scene
 
     chosen = stage_settings(EvaluateSettings, settings)
-    job = Job(renders, held, source_renders, clean, model, json.loads(about))
+    job = Job(renders, held, source_renders, clean, model, training_log, json.loads(about))
     summary = score_scene(job, out, chosen, pick_device(device) if chosen.lpips else "cpu")
     mean = summary["mean"]
     typer.echo("  ".join(f"{name} {value:.4f}" for name, value in mean.items() if isinstance(value, float)))

@@ -6,6 +6,7 @@ known to be there.
 """
 
 import csv
+import json
 import math
 import time
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ class Job:
     source_renders: Path | None = None
     clean: Path | None = None
     model: Path | None = None
+    training_log: Path | None = None
     about: dict[str, Any] = field(default_factory=dict)  # scene, variant, seeds: copied into the JSON
 
 
@@ -76,6 +78,7 @@ def score_scene(job: Job, out: Path, settings: EvaluateSettings | None = None, d
         "train_psnr": _plain(_mean(rows, "source", "psnr")),
         "views": {"held": len(held.stems), "source": len(trained)},
         "lpips": {"weights": perceptual.origin if perceptual else None, "left_out": reason},
+        "training": _training(job.training_log),
         "checksums": checksums,
         "versions": _versions(),
         "device": device,
@@ -102,6 +105,17 @@ def _all_there(renders: Path, stems: list[str]) -> None:
         raise UserError(
             f"{renders} lacks {len(missing)} of {len(stems)} renders ({', '.join(missing[:4])}); render them first"
         )
+
+
+def _training(log: Path | None) -> dict[str, Any] | None:
+    """What the training says of itself in its last line: iterations, Gaussians, seconds, peak memory."""
+    if log is None:
+        return None
+    try:
+        last = json.loads(log.read_text().splitlines()[-1])
+    except (OSError, ValueError, IndexError) as error:
+        raise UserError(f"{log} is not a training log ({error}); train that scene again") from None
+    return {key: last[key] for key in ("iteration", "gaussians", "seconds", "memory_mb") if key in last}
 
 
 def _mean(rows: list[dict[str, Any]], split: str, metric: str) -> float | None:

@@ -169,9 +169,15 @@ def collect_figures(results: Path, method: str) -> list[tuple[str, Path]]:
     """`(caption, file)` of every figure that exists, the report's own first."""
     found = []
     for folder, (pattern, _) in COLLECTED.items():
-        paths = sorted((results / folder).glob(pattern.format(method=method)))
+        paths = sorted((results / folder).glob(pattern.format(method=method)), key=_order)
         found += [(caption(path, results), path) for path in paths[: MOST_OF_A_KIND.get(folder)]]
     return found
+
+
+def _order(path: Path) -> tuple[int, Path]:
+    """The report's own figures as `CAPTIONS` lists them, others by name."""
+    own = [Path(name).name for name in CAPTIONS]
+    return (own.index(path.stem) if path.stem in own else len(own), path)
 
 
 def caption(path: Path, results: Path) -> str:
@@ -188,8 +194,8 @@ def caption(path: Path, results: Path) -> str:
 
 
 def timings(runs: list[Run], outline: Outline) -> list[Timing]:
-    """Runs of one kind together: names of scenes and variants and numbers are taken out of the job's name."""
-    special = {*outline.scenes, *outline.variants}
+    """Runs of one kind together: names of scenes, variants, tables and figures are taken out of the job's name."""
+    special = {*outline.scenes, *outline.variants, *TABLES, *(Path(name).name for name in CAPTIONS)}
     kinds: dict[str, list[Run]] = {}
     for run in runs:
         words = run.job.replace("/", ".").split(".")

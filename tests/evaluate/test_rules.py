@@ -55,6 +55,7 @@ class Toy:
         (results / "gaussians" / "Yama").mkdir(parents=True)
         for variant in RENDERS:
             (results / "gaussians" / "Yama" / f"{variant}.ply").write_text(variant)
+            (results / "gaussians" / "Yama" / f"{variant}.log.jsonl").write_text('{"iteration": 9, "seconds": 1.5}\n')
 
     def configure(self, **settings) -> None:
         config = {
@@ -96,6 +97,7 @@ def test_scores_tables_and_what_makes_them_again(toy):
     toy.snakemake()
     assert "| ours | PSNR ↑ | **33.36 ± 1.12** ¹ |" in toy.read("tables/main.md")  # 20 log10(255 / 5) and (255 / 6)
     about = json.loads(toy.read("metrics/Yama/ours@2.json"))
+    assert about["training"] == {"iteration": 9, "seconds": 1.5}
     assert about["seeds"]["splat"] == json.loads(toy.read("metrics/Yama/ours.json"))["seeds"]["splat"] + 1
     assert "| Final evaluation | – | read | read | evaluate_score |" in toy.read("tables/supervision.md")
     assert toy.jobs() == {}
