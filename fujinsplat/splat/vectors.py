@@ -11,6 +11,7 @@ from fujinsplat.flow.simd import CONTRACT, lanes, load, splat, store  # also reg
 
 __all__ = [
     "LANES",
+    "MAGIC",
     "above",
     "at_most",
     "divide",
@@ -20,10 +21,12 @@ __all__ = [
     "load",
     "splat",
     "store",
+    "times_power_of_two",
     "total",
 ]
 
 LANES = lanes(4)  # float32 numbers side by side
+MAGIC = 1.5 * 2**23  # added to a float32, it rounds it to an integer
 
 
 @intrinsic
@@ -77,6 +80,20 @@ def above(typing, a, b, then, otherwise):
         return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
 
     return then(a, b, then, otherwise), emit
+
+
+@intrinsic
+def times_power_of_two(typing, value, exponent):
+    """value * 2^n, where `exponent` is n + MAGIC: that sum's last bits are the integer n, to be added to the exponent
+    bits."""
+
+    def emit(context, builder, signature, args):
+        integers = ir.VectorType(ir.IntType(32), value.count)
+        shift = ir.Constant(integers, [ir.Constant(ir.IntType(32), 23)] * value.count)
+        bits, n = (builder.bitcast(argument, integers) for argument in args)
+        return builder.bitcast(builder.add(bits, builder.shl(n, shift)), args[0].type)
+
+    return value(value, exponent), emit
 
 
 def _halving(combine):

@@ -9,7 +9,7 @@ import numpy as np
 
 from fujinsplat.splat.kernels import precise, precise_kernel
 from fujinsplat.splat.raster.conventions import TILE_H, TILE_W
-from fujinsplat.splat.raster.projection import HALF_H, LEAN, REACH, SHARPNESS, SHARPNESS_Y, SHEAR
+from fujinsplat.splat.raster.projection import HALF_H, LEAN, REACH, SHARPNESS, SHARPNESS_Y, SHEAR, X, Y
 
 DIGIT = 11  # bits per pass of the radix sort: three passes order 32-bit keys
 MASK = np.uint32((1 << DIGIT) - 1)
@@ -36,30 +36,31 @@ def _by_depth(depths, seen):
 
 
 @precise
-def _edge(dy, splat):
+def _edge(dy, shear, splat):
     """Half-width, and shift of the middle, of the splat's ellipse in the picture row at `dy` from its centre."""
     inside = max(splat[REACH] - splat[SHARPNESS_Y] * dy * dy, 0.0)
-    return np.sqrt(inside / splat[SHARPNESS]), -splat[SHEAR] * dy
+    return np.sqrt(inside / splat[SHARPNESS]), -shear * dy
 
 
 @precise
-def _columns(u, v, splat, tile_y, x0, x1):
+def _columns(place, splat, tile_y, x0, x1):
     """Half-open range of tiles in [x0, x1) that the ellipse reaches within one row of tiles.
 
     The right edge is a concave function of dy with its top at dy = LEAN, so over the row of tiles it is largest at
     LEAN clamped to the row; the left edge is its mirror image. A tenth of a pixel is added against rounding.
     """
+    u, v, shear = place[X], place[Y], place[SHEAR]
     low = max(tile_y * TILE_H - v, -splat[HALF_H])
     high = min((tile_y + 1) * TILE_H - v, splat[HALF_H])
-    half, middle = _edge(min(max(splat[LEAN], low), high), splat)
+    half, middle = _edge(min(max(splat[LEAN], low), high), shear, splat)
     right = u + middle + half + 0.1
-    half, middle = _edge(min(max(-splat[LEAN], low), high), splat)
+    half, middle = _edge(min(max(-splat[LEAN], low), high), shear, splat)
     left = u + middle - half - 0.1
     return max(x0, int(np.floor(left / TILE_W))), min(x1, int(np.floor(right / TILE_W)) + 1)
 
 
 @precise_kernel
-def bin_splats(centres, splats, depths, radii, rects, tiles_x, tiles_y):
+def bin_splats(places, splats, depths, radii, rects, tiles_x, tiles_y):
     """Deal the splats out to tiles.
 
     Returns `starts [tiles + 1]` and `members [pairs]` (splat indices, tile by tile, nearest first), and for the
@@ -86,7 +87,7 @@ def bin_splats(centres, splats, depths, radii, rects, tiles_x, tiles_y):
         for ty in range(y0, y1):
             left, right = x0, x1
             if x1 - x0 > 1 or y1 - y0 > 1:
-                left, right = _columns(centres[i, 0], centres[i, 1], splats[i], ty, x0, x1)
+                left, right = _columns(places[i], splats[i], ty, x0, x1)
             for tx in range(left, right):
                 tile = ty * tiles_x + tx
                 tiles[pair] = tile
@@ -96,13 +97,13 @@ def bin_splats(centres, splats, depths, radii, rects, tiles_x, tiles_y):
     for tile in range(tiles_x * tiles_y):
         starts[tile + 1] += starts[tile]
     free = starts[:-1].copy()
-    members, places = np.empty(pair, np.int32), np.empty(pair, np.int32)
+    members, slots = np.empty(pair, np.int32), np.empty(pair, np.int32)
     pair = 0
     for j in range(number):
         i = order[j]
         for _ in range(counts[i]):
             place = free[tiles[pair]]
             free[tiles[pair]] += 1
-            members[place], places[pair] = i, place
+            members[place], slots[pair] = i, place
             pair += 1
-    return starts, members, firsts, counts, places
+    return starts, members, firsts, counts, slots

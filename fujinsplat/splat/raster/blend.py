@@ -15,27 +15,42 @@ from fujinsplat.splat.raster.projection import (
     SHARPNESS,
     SHARPNESS_Y,
     SHEAR,
+    X,
+    Y,
 )
-from fujinsplat.splat.vectors import above, at_most, lane_numbers, largest, lesser, load, splat, store
+from fujinsplat.splat.vectors import (
+    MAGIC,
+    above,
+    at_most,
+    lane_numbers,
+    largest,
+    lesser,
+    load,
+    splat,
+    store,
+    times_power_of_two,
+)
 
 PLANE = TILE_W * TILE_H
 LOOK = 32  # splats between looks whether the whole tile is finished
 
-# exp(-s) = p(s)^8 with p a degree-5 Chebyshev fit of exp(-s / 8) on [0, REACH_MAX]: 1e-6 relative.
-# Contributions end at s = ln 255 = 5.54.
+# exp(-s) = 2^n 2^f with n + f = -s log2(e), n an integer and |f| <= 1/2; 2^f is a degree-6 Chebyshev fit: one or two
+# units in float32's last place. Contributions end at s = ln 255 = 5.54; beyond REACH_MAX nothing is asked.
 REACH_MAX = 6.0
-_NODES = 3 + 3 * np.cos(np.pi * (np.arange(200) + 0.5) / 200)
-E5, E4, E3, E2, E1, E0 = (f4(c) for c in np.polyfit(_NODES, np.exp(-_NODES / 8), 5))
+MINUS_LOG2_E = f4(-np.log2(np.e))
+_NODES = 0.5 * np.cos(np.pi * (np.arange(200) + 0.5) / 200)
+E6, E5, E4, E3, E2, E1, E0 = (f4(c) for c in np.polyfit(_NODES, np.exp2(_NODES), 6))
 
 
 @precise_inline
 def falloff(s):
     """exp(-s) for a vector s in [0, REACH_MAX]."""
-    p = (((splat(E5, s) * s + splat(E4, s)) * s + splat(E3, s)) * s + splat(E2, s)) * s + splat(E1, s)
-    p = p * s + splat(E0, s)
-    p = p * p
-    p = p * p
-    return p * p
+    rate, magic = splat(MINUS_LOG2_E, s), splat(MAGIC, s)
+    n = s * rate + magic
+    f = s * rate - (n - magic)
+    p = ((splat(E6, s) * f + splat(E5, s)) * f + splat(E4, s)) * f + splat(E3, s)
+    p = ((p * f + splat(E2, s)) * f + splat(E1, s)) * f + splat(E0, s)
+    return times_power_of_two(p, n)
 
 
 @precise
@@ -62,7 +77,7 @@ def _finished(state):
 
 
 @precise
-def _blend_tile(ox, oy, columns, rows, centres, splats, members, first, end, background, image, transmittance, lasts):
+def _blend_tile(ox, oy, columns, rows, places, splats, members, first, end, background, image, transmittance, lasts):
     # planes: transmittance (negative once finished) | index of the last splat | red | green | blue
     state = np.zeros(5 * PLANE, np.float32)
     state[: 2 * PLANE] = -1
@@ -73,8 +88,8 @@ def _blend_tile(ox, oy, columns, rows, centres, splats, members, first, end, bac
     cap, stop, far = splat(ALPHA_MAX, like), splat(T_STOP, like), splat(REACH_MAX, like)
     for j in range(first, end):
         member = members[j]
-        x, y = centres[member, 0] - ox - 0.5, centres[member, 1] - oy - 0.5
-        sharpness, shear = splats[member, SHARPNESS], splats[member, SHEAR]
+        x, y = places[member, X] - ox - 0.5, places[member, Y] - oy - 0.5
+        sharpness, shear = splats[member, SHARPNESS], places[member, SHEAR]
         sharpness_y, reach = splats[member, SHARPNESS_Y], splats[member, REACH]
         sharp, limit, opacity = splat(sharpness, like), splat(reach, like), splat(splats[member, OPACITY], like)
         red, green, blue = (
@@ -90,7 +105,8 @@ def _blend_tile(ox, oy, columns, rows, centres, splats, members, first, end, bac
             if passes_by(middle, sharpness, lift, reach):
                 continue
             i = row * TILE_W
-            du = lane - splat(middle, like)
+            whole = np.floor(middle)  # in two steps, so that float32 rounds the small difference only
+            du = (lane - splat(whole, like)) - splat(middle - whole, like)
             s = sharp * du * du + splat(lift, like)
             alpha = at_most(s, limit, lesser(opacity * falloff(lesser(s, far)), cap), zero)
             before = load(state, i)
@@ -115,7 +131,7 @@ def _blend_tile(ox, oy, columns, rows, centres, splats, members, first, end, bac
 
 
 @fast_parallel_kernel
-def blend(centres, splats, starts, members, background, image, transmittance, lasts):
+def blend(places, splats, starts, members, background, image, transmittance, lasts):
     """Fill `image [H, W, 3]`, `transmittance [H, W]` (what reaches the background) and `lasts [H, W]`: the number,
     within its tile's list, of the last splat each pixel saw (-1: none)."""
     height, width = transmittance.shape
@@ -124,6 +140,6 @@ def blend(centres, splats, starts, members, background, image, transmittance, la
         oy, ox = (tile // tiles_x) * TILE_H, (tile % tiles_x) * TILE_W
         columns, rows = min(TILE_W, width - ox), min(TILE_H, height - oy)
         _blend_tile(
-            ox, oy, columns, rows, centres, splats, members, starts[tile], starts[tile + 1],
+            ox, oy, columns, rows, places, splats, members, starts[tile], starts[tile + 1],
             background, image, transmittance, lasts,
         )  # fmt: skip

@@ -14,17 +14,21 @@ from fujinsplat.splat.raster.blend import PLANE, REACH_MAX, falloff, passes_by, 
 from fujinsplat.splat.raster.conventions import ALPHA_MAX, TILE_H, TILE_W
 from fujinsplat.splat.raster.projection import (
     BLUE,
+    D_1,
+    D_2,
+    D_11,
+    D_12,
+    D_22,
     D_BLUE,
     D_GREEN,
     D_OPACITY,
     D_RED,
-    D_SHARPNESS,
-    D_SHARPNESS_Y,
-    D_SHEAR,
-    D_X,
-    D_Y,
     GRADIENT,
     GREEN,
+    H1U,
+    H1Y,
+    H2U,
+    H2Y,
     HALF_H,
     OPACITY,
     REACH,
@@ -32,31 +36,10 @@ from fujinsplat.splat.raster.projection import (
     SHARPNESS,
     SHARPNESS_Y,
     SHEAR,
+    X,
+    Y,
 )
 from fujinsplat.splat.vectors import at_most, divide, lane_numbers, lesser, load, splat, store, total
-
-MIDDLE_X, MIDDLE_Y = 0.5 * (TILE_W - 1), 0.5 * (TILE_H - 1)  # the tile's middle, origin of the moments
-
-
-@precise
-def _chain(m0, mx, my, mxx, mxy, myy, x, y, splat_row, pair):
-    """A pair's gradients from moments of g = dL/dsigma about the tile's middle.
-
-    In float64 the moments are moved to the splat's own coordinates (du, dy), where they are small numbers even when
-    the splat's centre is far outside the tile.
-    """
-    a, k, d = 2.0 * splat_row[SHARPNESS], float(splat_row[SHEAR]), 2.0 * splat_row[SHARPNESS_Y]
-    yc = MIDDLE_Y - y
-    uc = MIDDLE_X - x + k * yc
-    su = mx + k * my + uc * m0  # sum of g du
-    sur = mxy + k * myy + uc * my  # sum of g du r
-    sy = my + yc * m0  # sum of g dy
-    pair[D_X] = -a * su
-    pair[D_Y] = -(a * k * su + d * sy)
-    pair[D_SHARPNESS] = 0.5 * (mxx + k * mxy + uc * mx + k * sur + uc * su)
-    pair[D_SHEAR] = a * (sur + yc * su)
-    pair[D_SHARPNESS_Y] = 0.5 * (myy + yc * (my + sy))
-    pair[D_OPACITY] = -m0 / splat_row[OPACITY]
 
 
 @precise
@@ -65,7 +48,7 @@ def _tile_backward(
     oy,
     columns,
     rows,
-    centres,
+    places,
     splats,
     members,
     first,
@@ -95,13 +78,12 @@ def _tile_backward(
     pairs[stop:end] = 0
     like = load(state, 0)
     lane, zero, one = lane_numbers(like), splat(0.0, like), splat(1.0, like)
-    column = lane - splat(MIDDLE_X, like)
     cap, far = splat(ALPHA_MAX, like), splat(REACH_MAX, like)
     for back in range(stop - first):
         j = stop - 1 - back
         member = members[j]
-        x, y = centres[member, 0] - ox - 0.5, centres[member, 1] - oy - 0.5
-        sharpness, shear = splats[member, SHARPNESS], splats[member, SHEAR]
+        x, y = places[member, X] - ox - 0.5, places[member, Y] - oy - 0.5
+        sharpness, shear = splats[member, SHARPNESS], places[member, SHEAR]
         sharpness_y, reach = splats[member, SHARPNESS_Y], splats[member, REACH]
         sharp, limit, opacity = splat(sharpness, like), splat(reach, like), splat(splats[member, OPACITY], like)
         red, green, blue = (
@@ -110,8 +92,10 @@ def _tile_backward(
             splat(splats[member, BLUE], like),
         )
         number = splat(j - first, like)
-        # sums over rows, column by column: g, g r, g r^2 (r the row from the tile's middle), weight x dL/dcolour
-        g0, g1, g2, c0, c1, c2 = zero, zero, zero, zero, zero, zero
+        # sums over rows, lane by lane: of g = dL/dsigma times powers of h = d sigma/d position (in the ellipse's axes),
+        # and of weight times dL/dcolour
+        h1u, h2u = splat(places[member, H1U], like), splat(places[member, H2U], like)
+        g0, g1, g2, g11, g12, g22, c0, c1, c2 = zero, zero, zero, zero, zero, zero, zero, zero, zero
         row_first, row_end = rows_reached(splats[member, HALF_H], y)
         for row in range(row_first, row_end):
             dy = row - y
@@ -119,7 +103,8 @@ def _tile_backward(
             if passes_by(middle, sharpness, lift, reach):
                 continue
             i = row * TILE_W
-            du = lane - splat(middle, like)
+            whole = np.floor(middle)
+            du = (lane - splat(whole, like)) - splat(middle - whole, like)
             s = sharp * du * du + splat(lift, like)
             raw = opacity * falloff(lesser(s, far))
             alpha = at_most(s, limit, lesser(raw, cap), zero)
@@ -134,26 +119,27 @@ def _tile_backward(
             behind = load(state, i + PLANE)
             store(state, i + PLANE, behind + seen)
             g = at_most(raw, cap, alpha * inverse * behind - seen, zero)  # nothing passes through the cap
-            r = splat(row - MIDDLE_Y, like)
-            gr = g * r
+            h1 = h1u * du + splat(places[member, H1Y] * dy, like)
+            h2 = h2u * du + splat(places[member, H2Y] * dy, like)
+            along, across = g * h1, g * h2
             g0 = g0 + g
-            g1 = g1 + gr
-            g2 = g2 + gr * r
+            g1 = g1 + along
+            g2 = g2 + across
+            g11 = g11 + along * h1
+            g12 = g12 + along * h2
+            g22 = g22 + across * h2
             c0 = c0 + weight * v_red
             c1 = c1 + weight * v_green
             c2 = c2 + weight * v_blue
-        pair = pairs[j]
-        gx = g0 * column
-        _chain(
-            total(g0), total(gx), total(g1), total(gx * column), total(g1 * column), total(g2),
-            x, y, splats[member], pair,
-        )  # fmt: skip
-        pair[D_RED], pair[D_GREEN], pair[D_BLUE] = total(c0), total(c1), total(c2)
+        pairs[j, D_1], pairs[j, D_2] = total(g1), total(g2)
+        pairs[j, D_11], pairs[j, D_12], pairs[j, D_22] = total(g11), total(g12), total(g22)
+        pairs[j, D_OPACITY] = -total(g0) / splats[member, OPACITY]
+        pairs[j, D_RED], pairs[j, D_GREEN], pairs[j, D_BLUE] = total(c0), total(c1), total(c2)
 
 
 @fast_parallel_kernel
 def blend_backward(
-    centres, splats, starts, members, firsts, counts, places, background, transmittance, lasts, v_image, v_alpha, grads
+    places, splats, starts, members, firsts, counts, slots, background, transmittance, lasts, v_image, v_alpha, grads
 ):
     """Fill `grads [N, GRADIENT]` from dL/dimage `[H, W, 3]` and dL/dalpha `[H, W]`."""
     height, width = transmittance.shape
@@ -163,7 +149,7 @@ def blend_backward(
         oy, ox = (tile // tiles_x) * TILE_H, (tile % tiles_x) * TILE_W
         columns, rows = min(TILE_W, width - ox), min(TILE_H, height - oy)
         _tile_backward(
-            ox, oy, columns, rows, centres, splats, members, starts[tile], starts[tile + 1],
+            ox, oy, columns, rows, places, splats, members, starts[tile], starts[tile + 1],
             background, transmittance, lasts, v_image, v_alpha, pairs,
         )  # fmt: skip
     for i in prange(grads.shape[0]):
@@ -171,4 +157,4 @@ def blend_backward(
             grads[i, k] = 0
         for p in range(firsts[i], firsts[i] + counts[i]):
             for k in range(GRADIENT):
-                grads[i, k] += pairs[places[p], k]
+                grads[i, k] += pairs[slots[p], k]

@@ -18,24 +18,24 @@ class Splats:
         self.camera = projection.pack_camera(viewmat.detach().numpy(), K.detach().numpy(), width, height)
         self.width, self.height = width, height
         n = len(self.means)
-        self.centres = np.empty((n, 2), np.float64)
+        self.places = np.empty((n, projection.PLACE), np.float64)
         self.rows = np.empty((n, projection.SPLAT), np.float32)
         self.depths = np.empty(n, np.float32)
         self.radii = np.empty((n, 2), np.int32)
         rects = np.empty((n, 4), np.int32)
         projection.project(
             self.means, self.quats, self.scales, self.opacities, self.sh, self.camera, width, height,
-            self.centres, self.rows, self.depths, self.radii, rects,
+            self.places, self.rows, self.depths, self.radii, rects,
         )  # fmt: skip
         self.starts, self.members, *self.gather = binning.bin_splats(
-            self.centres, self.rows, self.depths, self.radii, rects, *tile_grid(width, height)
+            self.places, self.rows, self.depths, self.radii, rects, *tile_grid(width, height)
         )
 
     def blend(self, rows: np.ndarray, background: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         image = np.empty((self.height, self.width, 3), np.float32)
         transmittance = np.empty((self.height, self.width), np.float32)
         lasts = np.empty((self.height, self.width), np.float32)
-        blend.blend(self.centres, rows, self.starts, self.members, background, image, transmittance, lasts)
+        blend.blend(self.places, rows, self.starts, self.members, background, image, transmittance, lasts)
         return image, transmittance, lasts
 
     def depth(self) -> Tensor:
@@ -74,7 +74,7 @@ class _Blend(torch.autograd.Function):
         grads = np.empty((len(splats.means), projection.GRADIENT), np.float32)
         v_pixels = v_image.contiguous().numpy()
         blend_backward.blend_backward(
-            splats.centres, splats.rows, splats.starts, splats.members, *splats.gather, shade, transmittance, lasts,
+            splats.places, splats.rows, splats.starts, splats.members, *splats.gather, shade, transmittance, lasts,
             v_pixels, v_alpha.contiguous().numpy(), grads,
         )  # fmt: skip
         found = [np.empty_like(a) for a in (splats.means, splats.quats, splats.scales, splats.opacities, splats.sh)]
@@ -112,7 +112,7 @@ def rasterize(
     splats = Splats(means, quats, scales, opacities, sh, viewmat, K, width, height)
     background = torch.zeros(3) if background is None else background
     # a leaf of its own, so that the gradient of the picture positions arrives in `.grad` where densification looks
-    means2d = torch.from_numpy(splats.centres.astype(np.float32)[None]).requires_grad_(torch.is_grad_enabled())
+    means2d = torch.from_numpy(splats.places[None, :, :2].astype(np.float32)).requires_grad_(torch.is_grad_enabled())
     image, alpha = _Blend.apply(means, quats, scales, opacities, sh, background, means2d, splats)
     info = Info(
         splats,

@@ -18,10 +18,17 @@ from fujinsplat.splat.raster.conventions import ALPHA_MIN, EPS2D, FAR, GUARD, NE
 from fujinsplat.splat.raster.harmonics import basis, basis_gradient
 
 # columns of a splat row, float32 [N, SPLAT]
-SHARPNESS, SHEAR, SHARPNESS_Y, REACH, OPACITY, RED, GREEN, BLUE, HALF_W, HALF_H, LEAN, _SPARE = range(12)
-SPLAT = 12
-# columns of a splat's gradient, float32 [N, GRADIENT]; SHARPNESS.. are gradients of 2*sharpness, shear, 2*sharpness_y
-D_X, D_Y, D_SHARPNESS, D_SHEAR, D_SHARPNESS_Y, D_OPACITY, D_RED, D_GREEN, D_BLUE = range(9)
+SHARPNESS, SHARPNESS_Y, REACH, OPACITY, RED, GREEN, BLUE, HALF_W, HALF_H, LEAN = range(10)
+SPLAT = 12  # padded: a row is 48 bytes
+# columns of a splat's place, float64 [N, PLACE]: along a needle a thousand pixels long, float32 would be too coarse.
+# H1U … H2Y: d sigma / d position in the ellipse's own axes is (H1U du + H1Y dy, H2U du + H2Y dy), major axis first.
+X, Y, SHEAR, H1U, H1Y, H2U, H2Y = range(7)
+PLACE = 7
+# columns of a splat's gradient, float32 [N, GRADIENT], with g = dL/dsigma and h = d sigma/d position in the ellipse's
+# axes: sums of g h1, g h2, g h1^2, g h1 h2, g h2^2 over pixels, then dL/dopacity and dL/dcolour. Kept in these axes,
+# the long direction of a needle does not drown in the rounding of the short one. `project_backward` turns the first
+# two into dL/dx and dL/dy.
+D_1, D_2, D_11, D_12, D_22, D_OPACITY, D_RED, D_GREEN, D_BLUE = range(9)
 GRADIENT = 9
 BLOCK = 256  # Gaussians per parallel task
 
@@ -29,7 +36,7 @@ BLOCK = 256  # Gaussians per parallel task
 def pack_camera(viewmat: np.ndarray, K: np.ndarray, width: int, height: int) -> np.ndarray:
     """float64 `[23]`: rotation (9), translation (3), fx fy cx cy, camera centre (3), limits of x/z and y/z (4)."""
     R, t = viewmat[:3, :3].astype(np.float64), viewmat[:3, 3].astype(np.float64)
-    fx, fy, cx, cy = (float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2]))
+    fx, fy, cx, cy = (np.float64(K[0, 0]), np.float64(K[1, 1]), np.float64(K[0, 2]), np.float64(K[1, 2]))
     guard_x, guard_y = GUARD * width, GUARD * height
     limits = [(-cx - guard_x) / fx, (width - cx + guard_x) / fx, (-cy - guard_y) / fy, (height - cy + guard_y) / fy]
     return np.concatenate([R.ravel(), t, [fx, fy, cx, cy], -R.T @ t, limits])
@@ -38,7 +45,7 @@ def pack_camera(viewmat: np.ndarray, K: np.ndarray, width: int, height: int) -> 
 @precise_inline
 def _rotation(quats, i):
     """Normalised quaternion (w, x, y, z), the inverse of its length, and its rotation matrix, row by row."""
-    w, x, y, z = float(quats[i, 0]), float(quats[i, 1]), float(quats[i, 2]), float(quats[i, 3])
+    w, x, y, z = np.float64(quats[i, 0]), np.float64(quats[i, 1]), np.float64(quats[i, 2]), np.float64(quats[i, 3])
     n = 1.0 / max(np.sqrt(w * w + x * x + y * y + z * z), 1e-12)
     w, x, y, z = w * n, x * n, y * n, z * n
     return (
@@ -51,7 +58,7 @@ def _rotation(quats, i):
 
 @precise_inline
 def _into_camera(means, i, cam):
-    px, py, pz = float(means[i, 0]), float(means[i, 1]), float(means[i, 2])
+    px, py, pz = np.float64(means[i, 0]), np.float64(means[i, 1]), np.float64(means[i, 2])
     x = cam[0] * px + cam[1] * py + cam[2] * pz + cam[9]
     y = cam[3] * px + cam[4] * py + cam[5] * pz + cam[10]
     z = cam[6] * px + cam[7] * py + cam[8] * pz + cam[11]
@@ -81,7 +88,7 @@ def _footprint(scales, i, a0, a1, r0, r1, r2):
 
     The determinant is |B0 x B1|^2 + EPS2D (|B0|^2 + |B1|^2) + EPS2D^2 (Lagrange), which never cancels to zero.
     """
-    s0, s1, s2 = float(scales[i, 0]), float(scales[i, 1]), float(scales[i, 2])
+    s0, s1, s2 = np.float64(scales[i, 0]), np.float64(scales[i, 1]), np.float64(scales[i, 2])
     b0 = (
         (a0[0] * r0[0] + a0[1] * r1[0] + a0[2] * r2[0]) * s0,
         (a0[0] * r0[1] + a0[1] * r1[1] + a0[2] * r2[1]) * s1,
@@ -96,6 +103,22 @@ def _footprint(scales, i, a0, a1, r0, r1, r2):
     cross = (b0[1] * b1[2] - b0[2] * b1[1], b0[2] * b1[0] - b0[0] * b1[2], b0[0] * b1[1] - b0[1] * b1[0])
     det = _dot(cross, cross) + EPS2D * (n0 + n1) + EPS2D * EPS2D
     return b0, b1, n0 + EPS2D, _dot(b0, b1), n1 + EPS2D, det
+
+
+@precise_inline
+def _axes(c00, c01, c11, det):
+    """Major axis (p1, p2) of the ellipse, a unit vector, and the covariance's eigenvalues; (-p2, p1) is the minor
+    one."""
+    half = 0.5 * (c00 - c11)
+    r = np.sqrt(half * half + c01 * c01)
+    larger = 0.5 * (c00 + c11) + r
+    p1, p2 = r + abs(half), c01
+    if half < 0:
+        p1, p2 = c01, r + abs(half)
+    n = np.sqrt(p1 * p1 + p2 * p2)
+    if n > 0:
+        return p1 / n, p2 / n, larger, det / larger
+    return 1.0, 0.0, larger, det / larger
 
 
 @precise_inline
@@ -116,17 +139,17 @@ def _colour(means, sh, i, cam, values, splats):
 @precise_inline
 def _tile_range(low, high, size, count):
     """Half-open range of tiles of `size` pixels that [low, high] meets, inside [0, count)."""
-    first = min(max(np.floor(low / size), 0.0), float(count))
-    last = min(max(np.floor(high / size) + 1.0, 0.0), float(count))
+    first = min(max(np.floor(low / size), 0.0), np.float64(count))
+    last = min(max(np.floor(high / size) + 1.0, 0.0), np.float64(count))
     return np.int32(first), np.int32(last)
 
 
 @precise_inline
 def _project_one(
-    i, means, quats, scales, opacities, sh, cam, width, height, values, centres, splats, depths, radii, rects
+    i, means, quats, scales, opacities, sh, cam, width, height, values, places, splats, depths, radii, rects
 ):
     """One Gaussian; returns whether the picture sees it."""
-    opacity = float(opacities[i])
+    opacity = np.float64(opacities[i])
     x, y, z = _into_camera(means, i, cam)
     depths[i] = z
     if not (opacity >= ALPHA_MIN and z >= NEAR and z <= FAR):
@@ -146,8 +169,12 @@ def _project_one(
     x0, x1 = _tile_range(u - half_w, u + half_w, TILE_W, -(-width // TILE_W))
     y0, y1 = _tile_range(v - half_h, v + half_h, TILE_H, -(-height // TILE_H))
     rects[i, 0], rects[i, 1], rects[i, 2], rects[i, 3] = x0, x1, y0, y1
-    centres[i, 0], centres[i, 1] = u, v
-    splats[i, SHARPNESS], splats[i, SHEAR], splats[i, SHARPNESS_Y] = 0.5 * c11 / det, -c01 / c11, 0.5 / c11
+    shear = -c01 / c11
+    places[i, X], places[i, Y], places[i, SHEAR] = u, v, shear
+    p1, p2, larger, smaller = _axes(c00, c01, c11, det)
+    places[i, H1U], places[i, H1Y] = p1 / larger, (p2 - p1 * shear) / larger
+    places[i, H2U], places[i, H2Y] = -p2 / smaller, (p1 + p2 * shear) / smaller
+    splats[i, SHARPNESS], splats[i, SHARPNESS_Y] = 0.5 * c11 / det, 0.5 / c11
     splats[i, REACH], splats[i, OPACITY] = reach, opacity
     splats[i, HALF_W], splats[i, HALF_H] = half_w, half_h
     splats[i, LEAN] = half_w * c01 / c00  # dy at the splat's rightmost point
@@ -158,28 +185,28 @@ def _project_one(
 
 @precise
 def _project_block(
-    first, last, means, quats, scales, opacities, sh, cam, width, height, centres, splats, depths, radii, rects
+    first, last, means, quats, scales, opacities, sh, cam, width, height, places, splats, depths, radii, rects
 ):
     values = np.empty(16, np.float32)
     for i in range(first, last):
         seen = _project_one(
-            i, means, quats, scales, opacities, sh, cam, width, height, values, centres, splats, depths, radii, rects
+            i, means, quats, scales, opacities, sh, cam, width, height, values, places, splats, depths, radii, rects
         )
         if not seen:
-            centres[i, 0], centres[i, 1] = 0.0, 0.0
+            places[i, X], places[i, Y] = 0.0, 0.0
             radii[i, 0], radii[i, 1] = 0, 0
             rects[i, 0], rects[i, 1], rects[i, 2], rects[i, 3] = 0, 0, 0, 0
 
 
 @precise_parallel_kernel
-def project(means, quats, scales, opacities, sh, cam, width, height, centres, splats, depths, radii, rects):
-    """Every Gaussian's splat. Outputs: centres f64 `[N, 2]` px, splats f32 `[N, SPLAT]`, depths f32 `[N]`,
+def project(means, quats, scales, opacities, sh, cam, width, height, places, splats, depths, radii, rects):
+    """Every Gaussian's splat. Outputs: places f64 `[N, PLACE]`, splats f32 `[N, SPLAT]`, depths f32 `[N]`,
     radii i32 `[N, 2]` (0: unseen) and rects i32 `[N, 4]` (tile ranges x0 x1 y0 y1, empty when unseen)."""
     n = means.shape[0]
     for block in prange((n + BLOCK - 1) // BLOCK):
         _project_block(
             block * BLOCK, min(n, block * BLOCK + BLOCK), means, quats, scales, opacities, sh, cam, width, height,
-            centres, splats, depths, radii, rects,
+            places, splats, depths, radii, rects,
         )  # fmt: skip
 
 
@@ -203,19 +230,28 @@ def _colour_backward(i, means, sh, cam, splats, grads, values, weights, v_sh):
 
 
 @precise_inline
+def _spread(x, y, p1, p2, s11, s12, s22):
+    """-(sum of g h h^T) (x, y), with the sums given in the axes p and q = (-p2, p1)."""
+    along, across = x * p1 + y * p2, y * p1 - x * p2
+    on_p, on_q = s11 * along + s12 * across, s12 * along + s22 * across
+    return p2 * on_q - p1 * on_p, -p2 * on_p - p1 * on_q
+
+
+@precise_inline
 def _shape_backward(i, quats, scales, splats, grads, a0, a1, v_quats, v_scales):
-    """Gradients of quaternion and scale into their arrays; returns those of the Jacobian's two rows."""
+    """Gradients of quaternion and scale into their arrays; returns those of the Jacobian's two rows. The picture
+    position's gradient is turned from the ellipse's axes to the picture's on the way."""
     q, r0, r1, r2 = _rotation(quats, i)
-    b0, b1, _c00, c01, c11, det = _footprint(scales, i, a0, a1, r0, r1, r2)
-    # sharpness a = c11/det, shear k = -c01/c11, sharpness_y d = 1/c11, differentiated by the covariance
-    a, k, d = c11 / det, -c01 / c11, 1.0 / c11
-    ga, gk, gd = float(grads[i, D_SHARPNESS]), float(grads[i, D_SHEAR]), float(grads[i, D_SHARPNESS_Y])
-    v00 = -ga * a * a
-    v01 = 2 * k * v00 - gk * d
-    v11 = k * k * v00 - gk * k * d - gd * d * d
-    # c = B B^T: rows of dL/dB
-    e0 = (2 * v00 * b0[0] + v01 * b1[0], 2 * v00 * b0[1] + v01 * b1[1], 2 * v00 * b0[2] + v01 * b1[2])
-    e1 = (2 * v11 * b1[0] + v01 * b0[0], 2 * v11 * b1[1] + v01 * b0[1], 2 * v11 * b1[2] + v01 * b0[2])
+    b0, b1, c00, c01, c11, det = _footprint(scales, i, a0, a1, r0, r1, r2)
+    p1, p2, _larger, _smaller = _axes(c00, c01, c11, det)
+    s1, s2 = np.float64(grads[i, D_1]), np.float64(grads[i, D_2])
+    grads[i, D_1], grads[i, D_2] = p2 * s2 - p1 * s1, -p2 * s1 - p1 * s2
+    # dL/dc = -1/2 sum of g h h^T and c = B B^T: columns of dL/dB, each through the ellipse's axes
+    s11, s12, s22 = np.float64(grads[i, D_11]), np.float64(grads[i, D_12]), np.float64(grads[i, D_22])
+    e00, e10 = _spread(b0[0], b1[0], p1, p2, s11, s12, s22)
+    e01, e11 = _spread(b0[1], b1[1], p1, p2, s11, s12, s22)
+    e02, e12 = _spread(b0[2], b1[2], p1, p2, s11, s12, s22)
+    e0, e1 = (e00, e01, e02), (e10, e11, e12)
     # B = A (Rq S): m = A^T dL/dB is the gradient of Rq S, row by row
     m0 = (a0[0] * e0[0] + a1[0] * e1[0], a0[0] * e0[1] + a1[0] * e1[1], a0[0] * e0[2] + a1[0] * e1[2])
     m1 = (a0[1] * e0[0] + a1[1] * e1[0], a0[1] * e0[1] + a1[1] * e1[1], a0[1] * e0[2] + a1[1] * e1[2])
@@ -223,7 +259,7 @@ def _shape_backward(i, quats, scales, splats, grads, a0, a1, v_quats, v_scales):
     v_scales[i, 0] = m0[0] * r0[0] + m1[0] * r1[0] + m2[0] * r2[0]
     v_scales[i, 1] = m0[1] * r0[1] + m1[1] * r1[1] + m2[1] * r2[1]
     v_scales[i, 2] = m0[2] * r0[2] + m1[2] * r1[2] + m2[2] * r2[2]
-    s = (float(scales[i, 0]), float(scales[i, 1]), float(scales[i, 2]))
+    s = (np.float64(scales[i, 0]), np.float64(scales[i, 1]), np.float64(scales[i, 2]))
     w, x, y, z, n = q
     g00, g01, g02 = m0[0] * s[0], m0[1] * s[1], m0[2] * s[2]
     g10, g11, g12 = m1[0] * s[0], m1[1] * s[1], m1[2] * s[2]
@@ -247,7 +283,7 @@ def _project_one_backward(
     x, y, z = _into_camera(means, i, cam)
     iz, tx, ty, a0, a1 = _jacobian(x, y, z, cam)
     va0, va1 = _shape_backward(i, quats, scales, splats, grads, a0, a1, v_quats, v_scales)
-    vu, vv = float(grads[i, D_X]), float(grads[i, D_Y])
+    vu, vv = np.float64(grads[i, D_1]), np.float64(grads[i, D_2])
     fx, fy = cam[12], cam[13]
     row2 = (cam[6], cam[7], cam[8])
     vx, vy = vu * fx * iz, vv * fy * iz
@@ -291,7 +327,8 @@ def _project_backward_block(
 def project_backward(
     means, quats, scales, sh, cam, splats, radii, grads, v_means, v_quats, v_scales, v_opacities, v_sh
 ):
-    """From the splats' gradients `[N, GRADIENT]` to those of the Gaussians; zero for what is unseen."""
+    """From the splats' gradients `[N, GRADIENT]` to those of the Gaussians; zero for what is unseen. Afterwards the
+    first two columns of `grads` are dL/dx and dL/dy of the picture position."""
     n = means.shape[0]
     for block in prange((n + BLOCK - 1) // BLOCK):
         _project_backward_block(
