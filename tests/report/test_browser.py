@@ -98,7 +98,7 @@ def test_the_3d_view_shows_the_scene_from_its_camera_and_turns_when_dragged(repo
     box = frame.bounding_box()
 
     def until(condition, what: str):
-        for _ in range(60):
+        for _ in range(120):
             page.wait_for_timeout(250)
             colours = find_colours(picture := np.asarray(seen.screenshot(clip=box)))
             if condition(colours):
