@@ -12,6 +12,7 @@ from fujinsplat.demo import cloud, poses, sensor
 from fujinsplat.demo.parallel import each
 from fujinsplat.demo.render import PAD, Camera, World, focus, look
 from fujinsplat.demo.rooms import living_room
+from fujinsplat.demo.sensor import PHOTOSITES
 from fujinsplat.demo.smoke import Air, Drift, through
 from fujinsplat.demo.weather import Weather, contrasts, measure, stream, weather
 from fujinsplat.errors import UserError
@@ -22,23 +23,26 @@ METER = 64  # width of the small pictures that exposure and smoke are set by
 
 @dataclass(frozen=True)
 class Session:
-    """Everything one capture session fixes before the first picture: poses, exposure, the air at each source view."""
+    """What a capture session fixes before the first picture: poses, exposure, air and contrast of each source view."""
 
     world: World
     source: list[Camera]
     held: list[Camera]
     gain: float
     airs: list[Air]
+    contrasts: np.ndarray
 
 
-def _settle(air: Air, camera: Camera, clean: np.ndarray, depth: np.ndarray, target: float) -> tuple[Air, np.ndarray]:
-    """The air scaled so that the fitted contrast of this small picture is `target`, and the fitted pivot `[3]`.
+def _settle(
+    air: Air, camera: Camera, clean: np.ndarray, depth: np.ndarray, target: float, samples: float = 1
+) -> tuple[Air, np.ndarray]:
+    """The air scaled so that the fitted contrast of these `samples` per pixel is `target`, and the fitted pivot `[3]`.
 
     The contrast falls steadily with density, nearly as its exponential: false position on (density, log contrast).
     """
 
     def fitted(density: float) -> tuple[float, np.ndarray]:
-        hazy = through(air.scaled(density), camera, clean, depth, 1, 0)
+        hazy = through(air.scaled(density), camera, clean, depth, samples, 0)
         return measure(np.minimum(hazy, 1), np.minimum(clean, 1))
 
     goal = np.log(target)
@@ -111,7 +115,16 @@ def prepare(name: str, settings: DemoSettings, threads: int) -> Session:
         )  # fmt: skip
         airs = [air for air, _ in settled]
         colour = colour * np.clip(wanted / np.median([pivot for _, pivot in settled], 0), 0.8, 1.25)
-    return Session(world, source, held, gain, airs)
+    return Session(world, source, held, gain, airs, targets)
+
+
+def _refine(session: Session, k: int, clean: np.ndarray, depth: np.ndarray) -> Air:
+    """The air of source view k, settled once more on every few photosites of the picture itself."""
+    view = session.source[k]
+    stride = (PHOTOSITES * view.width // (2 * METER)) | 1
+    some = np.s_[stride // 2 :: stride, stride // 2 :: stride]
+    few = np.ascontiguousarray(clean[some]), np.ascontiguousarray(depth[PAD:-PAD, PAD:-PAD][some])
+    return _settle(session.airs[k], view, *few, session.contrasts[k], PHOTOSITES / stride)[0]
 
 
 def _capture(folder: Path, stem: str, camera_linear: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -136,13 +149,14 @@ def write_scene(root: Path, name: str, settings: DemoSettings, threads: int = 1)
 
         def shoot(k: int):
             view = (session.source + session.held)[k]
-            radiance, depth = look(session.world, view)
+            radiance, depth = look(session.world, view, PHOTOSITES)
             clean = sensor.camera_rgb(radiance) * np.float32(session.gain)
             part = "val" if k < sources else "test"
-            _capture(folder / part, stems[k], focus(clean), stream(settings.seed, name, f"{part} {stems[k]}"))
+            sharp = focus(clean)
+            _capture(folder / part, stems[k], sharp, stream(settings.seed, name, f"{part} {stems[k]}"))
             if k >= sources:
                 return None
-            hazy = through(session.airs[k], view, clean, depth, 2, PAD)
+            hazy = through(_refine(session, k, sharp, depth), view, clean, depth, PHOTOSITES, PAD)
             picture = _capture(
                 folder / "train", stems[k], focus(hazy), stream(settings.seed, name, f"train {stems[k]}")
             )

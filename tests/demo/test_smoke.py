@@ -83,7 +83,7 @@ def test_files_carry_the_contrast_and_airlight_of_their_scene(pairs):
     row = WEATHER["Minami"]
     fits = [measure(hazy, clean) for hazy, clean in pairs]
     t = np.array([fit[0] for fit in fits])
-    assert t.min() == pytest.approx(row.low, abs=0.04) and t.max() == pytest.approx(row.high, abs=0.05)
+    assert t.min() == pytest.approx(row.low, abs=0.02) and t.max() == pytest.approx(row.high, abs=0.02)
     pivot = np.median([fit[1] for fit in fits], 0)
     assert pivot[0] / pivot[1] == pytest.approx(row.airlight[0], abs=0.04)
     assert pivot[2] / pivot[1] == pytest.approx(row.airlight[1], abs=0.04)
