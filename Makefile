@@ -16,7 +16,7 @@ demo: $(READY)
 	@$(BIN)/fujinsplat report highlights results/demo
 
 test: $(READY)
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses $(CORES) --dist worksteal
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,13 +16,20 @@ _claims = []  # open lock files; the operating system releases them when the pro
 def use_threads(threads: int | None) -> int:
     """Give torch (OpenMP, MKL) and numba `threads` threads; None means all the cores this process may use.
 
-    Call it before importing either: both read the environment once. Waiting threads sleep instead of spinning, because
-    workflow jobs share cores and spinning makes two jobs side by side several times slower.
+    Call it before importing either: both read the environment once, and numba cannot grow afterwards. Waiting threads
+    sleep instead of spinning, because workflow jobs share cores and spinning makes two jobs side by side several times
+    slower.
     """
     threads = threads or len(os.sched_getaffinity(0))
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ[name] = str(threads)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+    if "numba" in sys.modules:
+        numba = sys.modules["numba"]
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    else:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+            os.environ[name] = str(threads)
     return threads
 
 

@@ -8,10 +8,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numba
 import pytest
 import yaml
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[1]
+TORCH_THREADS = len(os.sched_getaffinity(0))
 
 # small enough for two cores, large enough that every stage does its real work
 TINY = {
@@ -75,11 +78,29 @@ def make_workspace():
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory) -> Workspace:
-    """The whole pipeline on two tiny scenes, built once per test session. Read-only: copy it to change it."""
-    made = workspace(tmp_path_factory.mktemp("built"), ["Kogarashi", "Hayate"], build="main")
-    made.snakemake()
+def built(tmp_path_factory, worker_id) -> Workspace:
+    """The whole pipeline on two tiny scenes, built once per test session. Read-only: copy it to change it.
+
+    Test workers share it: the first to need it builds it while the others wait.
+    """
+    alone = worker_id == "master"
+    shared = tmp_path_factory.getbasetemp() if alone else tmp_path_factory.getbasetemp().parent
+    with FileLock(shared / "built.lock"):
+        made = Workspace(shared / "built")
+        if not (shared / "built.done").exists():
+            made = workspace(made.folder, ["Kogarashi", "Hayate"], build="main")
+            made.snakemake()
+            (shared / "built.done").touch()
     return made
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    """A command run inside a test process changes its thread counts; put them back for the next test."""
+    yield
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(TORCH_THREADS)
 
 
 @pytest.fixture
