@@ -71,7 +71,8 @@ def fit_tone(linear: np.ndarray, rgb: np.ndarray) -> np.ndarray:
 def exposure_of(linear: np.ndarray, rgb: np.ndarray) -> float:
     """Gain that brings the developed RAW to the camera's level, but keeps nearly all of it within [0, 1]."""
     ratio = np.median(color.luminance(color.decode(rgb))) / max(np.median(color.luminance(linear)), 1e-6)
-    return float(min(ratio, 1 / max(np.percentile(linear, 99.5), 1e-6)))
+    # a black picture says nothing, so the gain stays within what cameras do
+    return float(np.clip(min(ratio, 1 / max(np.percentile(linear, 99.5), 1e-6)), 1e-3, 1e3))
 
 
 def fit_matrix(balanced: np.ndarray, rgb: np.ndarray, prior: np.ndarray, pull: float, rounds: int = 8) -> np.ndarray:

@@ -64,6 +64,16 @@ def checked_pair(views: Views, stem: str) -> tuple[np.ndarray, np.ndarray]:
     return raw, rgb
 
 
+def _log_balance(views: Views, stem: str) -> np.ndarray:
+    balance = np.asarray(views.white_balance(stem), np.float64)
+    if balance.shape != (3,) or not np.isfinite(balance).all() or (balance <= 0).any():
+        raise UserError(
+            f"view {stem} of {getattr(views, 'folder', 'the scene')} has the white balance {balance.tolist()}; "
+            "three positive gains are needed, decode the scene again"
+        )
+    return np.log(balance)
+
+
 def _patch_places(height: int, width: int, side: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """Pixel indices `[count, side * side]` of `count` squares at random places, drawn as fractions of the free room."""
     fractions = rng.random((count, 2))
@@ -130,7 +140,8 @@ def draw(views: Views, settings: IspSettings) -> Samples:
                 *_quiet(raw, rgb, initial, rng),
             )
         )
-        balances.append(np.log(views.white_balance(stem)))
+        balances.append(_log_balance(views, stem))
         matrices.append(views.camera_matrix(stem))
-    known = [matrix for matrix in matrices if matrix is not None]
+    # a matrix that loses a colour is no colour matrix: as good as none
+    known = [matrix for matrix in matrices if matrix is not None and np.linalg.det(matrix) > 1e-3]
     return Samples(kept, order, np.exp(np.mean(balances, axis=0)), np.mean(known, axis=0) if known else None)

@@ -96,10 +96,21 @@ def test_a_channel_clipped_in_half_the_pixels_does_not_spoil_the_rest():
     assert fidelity(base, views) > 28
 
 
-def test_white_views_are_no_obstacle():
+@pytest.mark.parametrize("level", [0, 1])
+def test_white_and_black_views_are_no_obstacle(level):
     views = SimulatedViews(count=1)
-    views.replace("0000", np.ones_like(views.raw("0000")), np.full_like(views.rgb("0000"), 255))
-    assert fidelity(initial_base(views), views) > 40
+    views.replace("0000", np.full_like(views.raw("0000"), level), np.full_like(views.rgb("0000"), 255 * level))
+    base = initial_base(views)
+    assert all(torch.isfinite(tensor).all() for tensor in base.state_dict().values())
+    assert fidelity(base, views) > 40
+
+
+def test_metadata_that_cannot_be_are_caught():
+    views = SimulatedViews(count=1, matrix=np.zeros((3, 3)))
+    assert fidelity(initial_base(views), views) > 45  # as without a matrix
+    views.white_balance = lambda stem: np.array([2.0, 1.0, 0.0])
+    with pytest.raises(UserError, match=r"view 0000 of simulated/source has the white balance \[2.0, 1.0, 0.0\]"):
+        initial_base(views)
 
 
 @pytest.mark.parametrize("spoil", ["negative", "shuffled", "other"])
