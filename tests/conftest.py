@@ -89,7 +89,7 @@ def built(tmp_path_factory, worker_id) -> Workspace:
         made = Workspace(shared / "built")
         if not (shared / "built.done").exists():
             made = workspace(made.folder, ["Kogarashi", "Hayate"], build="main")
-            made.snakemake()
+            made.snakemake(timeout=1200)
             (shared / "built.done").touch()
     return made
 
