@@ -124,3 +124,16 @@ def test_grey_response_rises_and_starts_at_black():
 
     response = grey_response(initial_base(SimulatedViews(count=1)), np.linspace(0, 1, 50))
     assert np.abs(response[0]).max() < 0.06 and (np.diff(response, axis=0) > -1e-3).all() and response[-1].min() > 0.8
+
+
+@pytest.mark.parametrize(
+    "checkpoint, expected", [(None, []), ("bases/{scene}.safetensors", ["bases/Yama.safetensors"])]
+)
+def test_rule_waits_for_the_imported_base(checkpoint, expected):
+    from types import SimpleNamespace
+
+    from fujinsplat.workflow import Plan
+
+    own = {"root": "data/own", "scenes": ["Yama"], "settings": {"isp": {"checkpoint": checkpoint}}}
+    plan = Plan({"dataset": "own", "datasets": {"own": own}, "variants": {"fujinsplat": {}}})
+    assert plan.base_checkpoint(SimpleNamespace(dataset="own", scene="Yama")) == expected
