@@ -42,7 +42,8 @@ class DeltaISP:
 
     def residual(self) -> float:
         """Largest coefficient of the mean Delta: the distance from the zero-mean constraint."""
-        return float(self.deltas().mean(0).abs().max()) if self.displacements.numel() else 0.0
+        with torch.no_grad():
+            return float(self.deltas().mean(0).abs().max()) if self.displacements.numel() else 0.0
 
     def state(self) -> dict:
         return {"alpha": self.alpha.detach().clone(), "optimizer": self.optimizer.state_dict()}

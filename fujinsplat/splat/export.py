@@ -1,9 +1,10 @@
 """From our linear Gaussians to a file that looks right in any viewer.
 
 Viewers blend display-encoded colours; our Gaussians blend light. So the exported colours are refitted: each Gaussian's
-linear colour, seen from many directions, is encoded and fitted by SH again. Where Gaussians overlap the two ways of
-blending still differ, so the export's colours and opacities are then fine-tuned on our own renders, from poses around
-the source cameras.
+linear colour, seen from many directions, is encoded and fitted by SH again. Where Gaussians overlap, or end against a
+dark ground, the two ways of blending still differ: half of a colour's light is more than half of its encoded value. So
+colours, opacities and shapes of the export are then fine-tuned on our own renders, from poses around the source
+cameras; centres stay.
 """
 
 import math
@@ -24,7 +25,7 @@ from fujinsplat.splat.render import camera_tensors, render_encoded
 
 DIRECTIONS = 48
 CHUNK = 50_000
-RATES = {"sh0": 2.5e-3, "shN": 2.5e-4, "opacities": 1e-2}
+RATES = {"sh0": 1e-2, "shN": 1e-3, "opacities": 2.5e-2, "scales": 5e-3, "quats": 1e-3}
 
 
 def sphere(count: int) -> Tensor:
@@ -62,7 +63,9 @@ def bake(linear: Gaussians, cameras: list[Camera], settings: SplatSettings) -> G
     if not len(linear):
         return baked
     poses = [*cameras, *(camera_path(cameras, 2 * len(cameras)) if len(cameras) > 1 else [])]
-    optimizer = torch.optim.Adam([{"params": [baked.parameters[n]], "lr": lr} for n, lr in RATES.items()], fused=True)
+    optimizer = torch.optim.Adam(
+        [{"params": [baked.parameters[n]], "lr": lr} for n, lr in RATES.items()], fused=True, eps=1e-15
+    )
     order = np.random.default_rng(settings.seed)
     for step in progress(range(settings.bake_steps), "display colours"):
         if step % len(poses) == 0:

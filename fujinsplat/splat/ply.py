@@ -18,7 +18,7 @@ def _columns(rest: int) -> list[str]:
 def write_ply(path: Path | str, gaussians: Gaussians, comments: tuple[str, ...] = ()) -> None:
     """Raw parameters in the dataset's frame and scale: log scales, logit opacities, SH channel by channel."""
     p = {name: value.detach().cpu().numpy() for name, value in gaussians.parameters.items()}
-    rest = p["shN"].transpose(0, 2, 1).reshape(len(gaussians), -1)
+    rest = p["shN"].transpose(0, 2, 1).reshape(len(gaussians), 3 * p["shN"].shape[1])
     quats = p["quats"] / np.maximum(np.linalg.norm(p["quats"], axis=1, keepdims=True), 1e-12)
     blocks = [p["means"], np.zeros_like(p["means"]), p["sh0"][:, 0], rest, p["opacities"][:, None], p["scales"], quats]
     table = np.concatenate(blocks, axis=1).astype("<f4")
@@ -45,7 +45,7 @@ def read_ply(path: Path | str) -> Gaussians:
     def stack(*names: str) -> torch.Tensor:
         return torch.from_numpy(np.stack([table[n] for n in names], -1))
 
-    sh = stack(*rest).reshape(len(vertex), 3, -1).mT if rest else torch.zeros(len(vertex), 0, 3)
+    sh = stack(*rest).reshape(len(vertex), 3, len(rest) // 3).mT if rest else torch.zeros(len(vertex), 0, 3)
     return Gaussians(
         {
             "means": stack("x", "y", "z"),
