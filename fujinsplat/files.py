@@ -37,6 +37,13 @@ def _within(path: Path, folder: Path) -> bool:
     return folder in (path, *path.parents) or path in folder.parents
 
 
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
 @contextmanager
 def atomic_file(path: Path | str) -> Iterator[Path]:
     """Yields a temporary path with the same suffix; on success it replaces `path`, on any error it vanishes."""
@@ -46,6 +53,7 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
         temporary = temporary.with_name(temporary.name + path.suffix)
         try:
             yield temporary
+            os.chmod(temporary, 0o666 & ~_umask())  # some writers make private files; a group shares results
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
