@@ -16,7 +16,7 @@ demo: $(READY)
 	@$(BIN)/fujinsplat report highlights results/demo
 
 test: $(READY)
-	$(BIN)/pytest --numprocesses $(CORES) --dist worksteal
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest --numprocesses $(CORES) --dist worksteal
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -14,7 +14,7 @@ import yaml
 from filelock import FileLock
 
 ROOT = Path(__file__).parents[1]
-TORCH_THREADS = len(os.sched_getaffinity(0))
+TORCH_THREADS = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
 
 # small enough for two cores, large enough that every stage does its real work
 TINY = {

@@ -64,6 +64,6 @@ def test_json_is_reproducible_and_refuses_nan(tmp_path):
 def test_files_are_as_readable_as_the_umask_says(tmp_path):
     from fujinsplat.files import write_tensors
 
-    write_tensors(tmp_path / "x.safetensors", {"a": np.ones(2)})
+    write_tensors(tmp_path / "x.safetensors", {"a": np.ones(2)}, {})
     (tmp_path / "plain").write_text("")
     assert (tmp_path / "x.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode
