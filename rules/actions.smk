@@ -76,6 +76,8 @@ rule actions_population:
         population="results/{dataset}/population.json",
     log:
         "results/{dataset}/logs/actions/population.log",
+    benchmark:
+        "results/{dataset}/benchmarks/actions/population.tsv"
     conda:
         plan.conda
     threads: 1

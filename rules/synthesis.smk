@@ -9,6 +9,8 @@ rule synthesis_network:
         folder=directory("results/{dataset}/synthetic/network"),
     log:
         "results/{dataset}/logs/synthesis/network.log",
+    benchmark:
+        "results/{dataset}/benchmarks/synthesis/network.tsv"
     conda:
         plan.conda
     threads: 1
@@ -151,6 +153,8 @@ rule synthesis_report:
         report="results/{dataset}/synthetic/{recipe}/report.json",
     log:
         "results/{dataset}/logs/synthesis/{recipe}/report.log",
+    benchmark:
+        "results/{dataset}/benchmarks/synthesis/{recipe}/report.tsv"
     conda:
         plan.conda
     threads: 1
@@ -176,6 +180,8 @@ rule synthesis_gallery:
         figure="results/{dataset}/synthetic/{recipe}/gallery.png",
     log:
         "results/{dataset}/logs/synthesis/{recipe}/gallery.log",
+    benchmark:
+        "results/{dataset}/benchmarks/synthesis/{recipe}/gallery.tsv"
     conda:
         plan.conda
     threads: 1
