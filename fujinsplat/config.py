@@ -108,15 +108,19 @@ class SynthesisSettings(Settings):
         "what a draw takes from its pair: brightness, pivot and contrast together, or (published) the direction of its "
         "pivot alone, with one level for all and the contrast from depth [supp. F]",
     )
-    smoke: Literal["depth", "uniform"] = setting(
-        "depth",
-        "how smoke lies over a capture: by depth, with the label that its pair measures, or (published) the same veil "
-        "everywhere",
+    smoke: Literal["room", "uniform"] = setting(
+        "room",
+        "how smoke lies over a capture: over its RAW, by depth and uneven, with the label that its pair measures, or "
+        "(published) the same veil everywhere",
+    )
+    by_depth: Fraction = setting(0.6, "room smoke: largest share of its optical depth that grows with distance")
+    relight: Weight = setting(
+        0.65, "widest stretch of a capture's own range of light (log of the exponent); 0 (published): as it is"
     )
     tone: Literal["measured", "exposure"] = setting(
         "measured", "the external base's tone: the scenes' calibrated bases', or (published) one exposure [supp. F]"
     )
-    uneven: Weight = setting(0.3, "relative spread of smoke by depth across the picture; 0: depth alone")
+    uneven: Weight = setting(0.25, "room smoke: relative spread across the picture")
     jitter: Weight = setting(0.15, "relative spread around a measured brightness, level and optical depth")
     light: Fraction = setting(0.2, "share of draws with light smoke (t near 1); 0 is the published setting")
     draws_per_capture: Count = setting(1, "observations made of each capture, each with its own draw [supp. F]")
@@ -141,6 +145,7 @@ class ControllerSettings(Settings):
     steps: Steps = setting(1500, "updates; the final iterate is used [supp. G]")
     batch: Count = setting(16, "[supp. G]")
     lr: Positive = setting(3e-4, "AdamW learning rate [supp. G]")
+    lr_final: Fraction = setting(0.02, "cosine multiplier at the last update; 1 (published) is a constant rate")
     weight_decay: Weight = setting(1e-5, "[supp. G]")
     clip: Positive = setting(5.0, "gradient-norm clip [supp. G]")
     beta: Positive = setting(0.05, "smooth-L1 transition on tanh-squashed coefficients [supp. G]")

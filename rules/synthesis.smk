@@ -89,6 +89,7 @@ rule synthesis_draw:
         base=rules.synthesis_base.output.matrix,
         population=synthesis.population,
         experts=synthesis.experts,
+        isps=synthesis.isps,
     output:
         draws="results/{dataset}/synthetic/{recipe}/draws.safetensors",
     log:
@@ -104,6 +105,7 @@ rule synthesis_draw:
     params:
         recipe=synthesis.recipe_option,
         experts=synthesis.experts_option,
+        isps=synthesis.isps_option,
         settings=synthesis.draw_settings,
     shell:
         "fujinsplat synthesis draw"
@@ -111,6 +113,7 @@ rule synthesis_draw:
         " --base {input.base:q}"
         " --population {input.population:q}"
         " {params.experts:q}"
+        " {params.isps:q}"
         " --recipe {params.recipe:q}"
         " --out {output.draws:q}"
         " --settings {params.settings:q}"
@@ -172,12 +175,14 @@ rule synthesis_report:
 rule synthesis_gallery:
     input:
         sheet=synthesis.sheet,
+        captures=synthesis.captures,
         draws=rules.synthesis_draw.output.draws,
         population=synthesis.population,
         source=synthesis.shown("source"),
         clean=synthesis.shown("clean"),
     output:
         figure="results/{dataset}/synthetic/{recipe}/gallery.png",
+        print="results/{dataset}/synthetic/{recipe}/gallery.pdf",
     log:
         "results/{dataset}/logs/synthesis/{recipe}/gallery.log",
     benchmark:
@@ -190,10 +195,12 @@ rule synthesis_gallery:
         runtime=plan.grows(10),
     params:
         folder=synthesis.folder,
+        captures=synthesis.captures_option,
         views=synthesis.shown_option,
     shell:
         "fujinsplat synthesis gallery"
         " {params.folder:q}"
+        " {params.captures:q}"
         " --draws {input.draws:q}"
         " --population {input.population:q}"
         " {params.views:q}"

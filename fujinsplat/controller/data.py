@@ -16,8 +16,8 @@ PRESENTATIONS = 8  # four rotations, each with and without a flip [supp. F]
 
 @dataclass
 class Observations:
-    """summary `[n, 3, S, S]`; base and target `[n, N, 3]` encoded; label `[n, P]`; all float32. `key` changes with any
-    of them."""
+    """summary `[n, 3, S, S]`; base and clean target `[n, N, 3]` encoded; label `[n, P]`; all float32. `key` changes
+    with any of them."""
 
     summary: torch.Tensor
     base: torch.Tensor
@@ -38,7 +38,7 @@ def load_observations(shards: list[Path], input: str = "raw") -> Observations:
     """Read shards in the order of their names; `input` chooses the summaries: of RAW, or of the encoded base output."""
     from safetensors import SafetensorError, safe_open
 
-    names = {"summary": f"{input}_summary", "base": "base", "target": "target", "label": "label"}
+    names = {"summary": f"{input}_summary", "base": "base", "target": "clean", "label": "label"}
     parts: dict[str, list[torch.Tensor]] = {name: [] for name in names}
     forms, digest = set(), hashlib.sha256(input.encode())
     for path in sorted(shards):

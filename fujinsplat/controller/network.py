@@ -46,6 +46,23 @@ class Controller(nn.Module):
             count = sum(parameter.numel() for parameter in self.parameters())
             assert count == PARAMETERS, f"{count} parameters, not {PARAMETERS}"
 
+    @torch.no_grad()
+    def start(self, summaries: Tensor) -> None:
+        """Weights to train from, for summaries like these `[n, 3, 64, 64]`; heads stay at zero.
+
+        The network has no normalisation, and camera-linear RAW is dark: with torch's usual start the biases drown it.
+        So layers start at the scale that keeps a signal's size, and the first one expects the summaries' own mean and
+        deviation. It is a start only: the layers are those of the paper.
+        """
+        for layer in (*self.encoder, *self.trunk):
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+                nn.init.zeros_(layer.bias)
+        mean, deviation = summaries.mean(dim=(0, 2, 3)), summaries.std(dim=(0, 2, 3)).clamp_min(1e-3)
+        first = self.encoder[0]
+        first.weight.div_(deviation[:, None, None])
+        first.bias.sub_((first.weight.sum(dim=(2, 3)) * mean).sum(dim=1))
+
     def forward(self, summary: Tensor) -> Tensor:
         feature = self.trunk(self.encoder(summary))
         # all heads read the same feature: one product with their stacked weights

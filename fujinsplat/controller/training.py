@@ -6,6 +6,7 @@ batches depend on seed and step alone, and the checkpoint holds weights, both mo
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,7 @@ def train(
     """
     torch.manual_seed(settings.seed)
     controller = Controller(observations.K, observations.M)
+    controller.start(observations.summary)
     trainer = _Trainer(controller, observations, settings, objective, device)
     first = trainer.resume(checkpoint) if checkpoint else 0
     saved = time.monotonic()
@@ -87,6 +89,8 @@ class _Trainer:
         else:
             parameter = losses.parameter_loss(predicted, label, data.K, data.M, s.beta)
             total = parameter + s.weight_reconstruction * reconstruction
+        share = 0.5 * (1 + math.cos(math.pi * step / max(s.steps - 1, 1)))
+        self.optimiser.param_groups[0]["lr"] = s.lr * (s.lr_final + (1 - s.lr_final) * share)
         self.optimiser.zero_grad(set_to_none=True)
         total.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, s.clip)

@@ -17,9 +17,10 @@ from fujinsplat.config import CaptureSettings, SynthesisSettings
 from fujinsplat.errors import UserError
 from fujinsplat.files import write_tensors
 from fujinsplat.progress import progress
+from fujinsplat.synthesis.depth import depth_range, relative
 from fujinsplat.synthesis.sheet import Capture
 
-FORMAT = "fujinsplat captures 1"
+FORMAT = "fujinsplat captures 2"
 MEASURED = 1_000_000  # pixels a median is taken of, at most
 
 
@@ -35,7 +36,8 @@ class Captures:
 
     pixels `[n, N, 3]`; taps `[n, S, S, 2, 2, 3]` (lower and upper neighbour, left and right); blend `[n, 2, S]` their
     vertical and horizontal fractions; white_balance `[n, 3]`; median `[n]` luminance of the whole RAW in [0, 1];
-    depth_range `[n]` ln(p90 / p10) of depth.
+    depth_range `[n]` ln(p90 / p10) of depth. Of the pixels, then of the taps as one list: depth `[n, N + 4 S S]` over
+    the capture's median, and place `[n, N + 4 S S, 2]`, down and across in [0, 1].
     """
 
     pixels: np.ndarray
@@ -44,10 +46,21 @@ class Captures:
     white_balance: np.ndarray
     median: np.ndarray
     depth_range: np.ndarray
+    depth: np.ndarray
+    place: np.ndarray
     names: list[str]
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def colours(self, row: int) -> np.ndarray:
+        """Pixels and taps of one capture as one list, float64 RAW in [0, 1], `[N + 4 S S, 3]`."""
+        return np.concatenate([self.pixels[row], self.taps[row].reshape(-1, 3)]) / 65535
+
+    def split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A list of colours, or of numbers, back to those of the pixels `[N, …]` and of the taps `[S, S, 2, 2, …]`."""
+        count = self.pixels.shape[1]
+        return values[:count], values[count:].reshape(*self.taps.shape[1:5], *values.shape[1:])
 
     @classmethod
     def joined(cls, parts: list["Captures"]) -> "Captures":
@@ -99,30 +112,36 @@ def interpolate(taps: np.ndarray, blend: np.ndarray) -> np.ndarray:
 
 
 def keep(
-    capture: Capture, raw_u16: np.ndarray, white_balance, depth_range: float, settings: SynthesisSettings
+    capture: Capture, raw_u16: np.ndarray, white_balance, depth: np.ndarray, settings: SynthesisSettings
 ) -> Captures:
-    """What is kept of one decoded capture, `raw_u16 [H, W, 3]`."""
+    """What is kept of one decoded capture, `raw_u16 [H, W, 3]`, and its depth map, which may have another size."""
     height, width = raw_u16.shape[:2]
     flat = raw_u16.reshape(-1, 3)
     random = seed_of(capture.name, settings.seed, "pixels")
     chosen = random.choice(len(flat), settings.pixels, replace=len(flat) < settings.pixels)
     top, bottom, down = neighbours(height, settings.summary)
     left, right, across = neighbours(width, settings.summary)
-    rows, columns = np.stack([top, bottom], -1), np.stack([left, right], -1)
-    taps = raw_u16[rows[:, None, :, None], columns[None, :, None, :]]
+    rows, columns = np.stack([top, bottom], -1)[:, None, :, None], np.stack([left, right], -1)[None, :, None, :]
+    rows, columns = np.broadcast_arrays(rows, columns)
     stride = max(1, int(np.ceil(np.sqrt(len(flat) / MEASURED))))
     seen = raw_u16[::stride, ::stride].astype(np.float64) / 65535
     if np.median(seen[..., 1]) <= 0:
         raise UserError(
             f"{capture.path}: the median of its green channel is 0, so no gain can be set; take it off the sheet"
         )
+    down_all = (np.concatenate([chosen // width, rows.ravel()]) + 0.5) / height
+    across_all = (np.concatenate([chosen % width, columns.ravel()]) + 0.5) / width
+    depth_rows = (down_all * depth.shape[0]).astype(np.intp)
+    depth_columns = (across_all * depth.shape[1]).astype(np.intp)
     return Captures(
         pixels=flat[chosen][None],
-        taps=taps[None],
+        taps=raw_u16[rows, columns][None],
         blend=np.stack([down, across])[None],
         white_balance=np.asarray(white_balance, np.float64)[None],
         median=np.array([np.median(luminance(seen))]),
-        depth_range=np.array([depth_range]),
+        depth_range=np.array([depth_range(depth)]),
+        depth=relative(depth)[depth_rows, depth_columns][None],
+        place=np.stack([down_all, across_all], -1).astype(np.float32)[None],
         names=[capture.name],
     )
 
@@ -156,13 +175,11 @@ def sample(
                     f"{capture.path} does not exist; the sheet lists it as {capture.name}: add it or drop the row"
                 )
         raws = [read_raw(capture.path, CaptureSettings()) for capture in members]
-        ranges = depths.ranges(members, raws)
-        part = Captures.joined(
-            [
-                keep(c, raw.linear, raw.white_balance, d, settings)
-                for c, raw, d in zip(members, raws, ranges, strict=True)
-            ]
-        )
+        maps = depths.maps(members, raws)
+        kept_now = [
+            keep(c, r.linear, r.white_balance, d, settings) for c, r, d in zip(members, raws, maps, strict=True)
+        ]
+        part = Captures.joined(kept_now)
         part.save(kept, key)
         parts.append(part)
     Captures.joined(parts).save(out)

@@ -68,6 +68,9 @@ def draw(
     actions: Annotated[
         list[Path] | None, typer.Option(help="Fitted actions, SCENE.safetensors; for draws: actions.")
     ] = None,
+    isp: Annotated[
+        list[Path] | None, typer.Option(help="Calibrated bases, SCENE.safetensors; for tone: measured.")
+    ] = None,
     recipe: Annotated[
         str, typer.Option(help="JSON: K, M, curves, couplings, labels, coordinate, draws, without.")
     ] = "{}",
@@ -79,7 +82,7 @@ def draw(
     given = stage_settings(SynthesisSettings, settings)
     from fujinsplat.synthesis.run import draw_to_file
 
-    draw_to_file(captures, base, population, out, actions or [], recipe, given)
+    draw_to_file(captures, base, population, out, actions or [], isp or [], recipe, given)
 
 
 @app.command()
@@ -113,6 +116,7 @@ def report(
 @app.command()
 def gallery(
     folder: Folder,
+    captures: Annotated[list[Path], typer.Option(help="A shard of sampled captures. May be repeated.")],
     draws: Annotated[Path, typer.Option(help="The recipe's draws.")],
     population: Annotated[Path, typer.Option(help="The correction distribution.")],
     out: Annotated[Path, typer.Option(help="The picture, .png.")],
@@ -122,7 +126,7 @@ def gallery(
     """Synthetic observations beside real smoke, as the supplement's figure."""
     from fujinsplat.synthesis.gallery import draw_gallery
 
-    draw_gallery(folder, draws, population, out, source, clean)
+    draw_gallery(folder, captures, draws, population, out, source, clean)
 
 
 @app.command()

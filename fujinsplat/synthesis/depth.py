@@ -14,24 +14,36 @@ NEAREST_INVERSE = 1e-6
 FILES = ("config.json", "model.safetensors")
 
 
-def depth_range(depth: np.ndarray, source: Path | str) -> float:
-    """ln(p90 / p10) of a depth map; `source` is named when the map cannot be used."""
+def usable(depth: np.ndarray, source: Path | str) -> np.ndarray:
+    """`depth` as float64 if it can be used; otherwise a sentence that names `source`."""
     depth = np.asarray(depth, np.float64)
-    if depth.size == 0 or not np.isfinite(depth).all() or depth.min() <= 0:
+    if depth.ndim != 2 or depth.size == 0 or not np.isfinite(depth).all() or depth.min() <= 0:
         raise UserError(
             f"{source}: a depth map must be positive and finite everywhere; make it again or drop the capture"
         )
-    near, far = np.percentile(depth, [10, 90])
-    if far <= near * (1 + 1e-9):
+    if not depth_range(depth) > 1e-9:
         raise UserError(f"{source}: the depth map is constant, so it says nothing about smoke; drop the capture")
+    return depth
+
+
+def depth_range(depth: np.ndarray) -> float:
+    """d-bar: ln(p90 / p10) of a depth map."""
+    near, far = np.percentile(depth, [10, 90])
     return float(np.log(far / near))
+
+
+def relative(depth: np.ndarray) -> np.ndarray:
+    """Depth over its median, float32, without the extreme ends: a network's farthest values mean only "far"."""
+    low, middle, high = np.percentile(depth, [1, 50, 98])
+    return (np.clip(depth, low, high) / middle).astype(np.float32)
 
 
 class DepthFiles:
     """`STEM.depth.npy` beside each capture: depth along the view, any unit, any size."""
 
-    def ranges(self, captures: list[Capture], raws: list) -> list[float]:
-        return [depth_range(self.read(capture), self.path(capture)) for capture in captures]
+    def maps(self, captures: list[Capture], raws: list) -> list[np.ndarray]:
+        """A usable depth map per capture."""
+        return [usable(self.read(capture), self.path(capture)) for capture in captures]
 
     @staticmethod
     def path(capture: Capture) -> Path:
@@ -63,13 +75,14 @@ class DepthNetwork:
         self.torch, self.device = torch, device
         self.model = _load(Path(folder)).to(device).eval()
 
-    def ranges(self, captures: list[Capture], raws: list) -> list[float]:
+    def maps(self, captures: list[Capture], raws: list) -> list[np.ndarray]:
+        """A usable depth map per capture, `[518, 518]`."""
         torch = self.torch
         pictures = torch.stack([self._prepared(raw) for raw in raws]).to(self.device)
         with torch.inference_mode():
             inverse = self.model(pixel_values=pictures).predicted_depth.float().cpu().numpy()
         return [
-            depth_range(1 / np.maximum(i, NEAREST_INVERSE), f"{c.path} (depth network)")
+            usable(1 / np.maximum(i.astype(np.float64), NEAREST_INVERSE), f"{c.path} (depth network)")
             for i, c in zip(inverse, captures, strict=True)
         ]
 

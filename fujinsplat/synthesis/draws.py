@@ -6,7 +6,7 @@ through two numbers of the whole set: the base's exposure and the depth constant
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -17,38 +17,66 @@ from fujinsplat.color import luminance
 from fujinsplat.config import SynthesisSettings
 from fujinsplat.errors import UserError
 from fujinsplat.files import write_tensors
+from fujinsplat.progress import progress
 from fujinsplat.synthesis.captures import Captures, seed_of
 from fujinsplat.synthesis.compiler import compile_labels
-from fujinsplat.synthesis.external import ExternalBase
+from fujinsplat.synthesis.external import ExternalBase, Tone
 from fujinsplat.synthesis.recipe import Recipe
+from fujinsplat.synthesis.smoke import GRID, Smoke, find_smoke, measured
 
 FORMAT = "fujinsplat draws 1"
+LIGHTEST = 0.1  # of its optical depth is left of smoke that is drawn light, at most
 BRIGHTEST_PIVOT = 0.97  # linear: a pivot at or above white would leave nothing to restore
-ARRAYS = ("label", "floor", "ceiling", "gain", "pivot", "contrast", "light", "white_balance")
+TEXTS = ("capture", "source", "recipe", "notes")
 
 
 @dataclass
 class Draws:
-    """n draws: label `[n, P]`; floor and ceiling `[n]` of the clean encoded colours; gain `[n]` of the capture's RAW;
-    pivot `[n, 3]` and contrast `[n]` in the base's linear output; light `[n]`; capture: one name per draw; source: the
-    pair (or actions) each was drawn from; base: the external base; recipe; notes: what a person wants to know."""
+    """n draws: label `[n, P]`; floor and ceiling `[n]` of the clean encoded colours; gain, stretch and median `[n]` of
+    the capture's RAW; pivot `[n, 3]` and contrast `[n]` in the base's linear output; light `[n]`; sigma, share `[n]`,
+    colour `[n, 3]` and bumps `[n, G, G]` of room smoke (sigma 0: the observation is the label's inverse); capture: one
+    name per draw;
+    source: the pair (or actions) each was drawn from; tone_x `[k]`, tone_y `[n, k]` and matrix `[3, 3]` of the external
+    base; recipe; notes: for people."""
 
     label: np.ndarray
     floor: np.ndarray
     ceiling: np.ndarray
     gain: np.ndarray
+    stretch: np.ndarray
+    median: np.ndarray
     pivot: np.ndarray
     contrast: np.ndarray
     light: np.ndarray
     white_balance: np.ndarray
+    sigma: np.ndarray
+    share: np.ndarray
+    colour: np.ndarray
+    bumps: np.ndarray
+    tone_x: np.ndarray
+    tone_y: np.ndarray
+    matrix: np.ndarray
     capture: list[str]
     source: list[str]
-    base: ExternalBase
     recipe: Recipe
     notes: dict
 
     def __len__(self) -> int:
         return len(self.capture)
+
+    def exposed(self, index: int, raw: np.ndarray) -> np.ndarray:
+        """Clean RAW `[n, 3]` of one draw's capture as it is used: relit and brought to its brightness."""
+        return exposed(raw, self.gain[index], self.stretch[index], self.median[index])
+
+    def base(self, index: int) -> ExternalBase:
+        """The external base of one draw."""
+        return ExternalBase(self.matrix, Tone(self.tone_x, self.tone_y[index]))
+
+    def smoke(self, index: int) -> Smoke | None:
+        """The smoke of one draw, or None where its observation is the label's inverse."""
+        if self.sigma[index] == 0:
+            return None
+        return Smoke(float(self.sigma[index]), float(self.share[index]), self.colour[index], self.bumps[index])
 
     def of(self, name: str) -> list[int]:
         """The draws of one capture."""
@@ -56,7 +84,6 @@ class Draws:
 
     def save(self, path: Path | str) -> None:
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
-        arrays |= {"matrix": np.asarray(self.base.matrix), "exposure": np.array([self.base.exposure])}
         texts = {"capture": self.capture, "source": self.source, "recipe": asdict(self.recipe), "notes": self.notes}
         write_tensors(path, arrays, {"format": FORMAT, **{k: json.dumps(v, sort_keys=True) for k, v in texts.items()}})
 
@@ -69,14 +96,16 @@ class Draws:
                 texts = stream.metadata() or {}
                 if texts.get("format") != FORMAT:
                     raise UserError(f"{path} holds no draws; build it with `fujinsplat synthesis draw`")
-                arrays = {name: stream.get_tensor(name) for name in (*ARRAYS, "matrix", "exposure")}
+                arrays = {name: stream.get_tensor(name) for name in ARRAYS}
         except FileNotFoundError:
             raise UserError(f"{path} does not exist; build it with `fujinsplat synthesis draw`") from None
         except (SafetensorError, OSError) as error:
             raise UserError(f"{path} is not readable ({error}); build it again") from None
-        base = ExternalBase(arrays.pop("matrix"), float(arrays.pop("exposure")[0]))
         capture, source, recipe, notes = (json.loads(texts[k]) for k in ("capture", "source", "recipe", "notes"))
-        return cls(**arrays, capture=capture, source=source, base=base, recipe=Recipe(**recipe), notes=notes)
+        return cls(**arrays, capture=capture, source=source, recipe=Recipe(**recipe), notes=notes)
+
+
+ARRAYS = tuple(entry.name for entry in fields(Draws) if entry.name not in TEXTS)
 
 
 def make_draws(
@@ -86,8 +115,13 @@ def make_draws(
     recipe: Recipe,
     settings: SynthesisSettings,
     experts: dict[str, np.ndarray] | None = None,
+    tones: dict[str, Tone] | None = None,
 ) -> Draws:
-    """Draw and compile for every capture. `experts`: fitted actions `[V, P]` by scene, for `draws: actions`."""
+    """Draw and compile for every capture.
+
+    `experts`: fitted actions `[V, P]` by scene, for `draws: actions`. `tones`: of the scenes' calibrated bases; a draw
+    has the tone of its pair's scene.
+    """
     population = leave_out(population, recipe.without)
     pairs = [pair for pair in population.pairs if getattr(pair, recipe.coordinate)]
     if len(pairs) < 2:
@@ -101,8 +135,19 @@ def make_draws(
     chosen = [pairs[random.integers(len(pairs))] for random in randoms]
     lights = np.array([random.random() < settings.light for random in randoms])
     draw = _measured if settings.veil == "measured" else _published
-    base, gain, pivot, contrast = draw(captures, population, matrix, recipe.coordinate, settings, take, chosen, randoms)
-    contrast = np.where(lights, lightened(contrast, np.array([random.random() for random in randoms])), contrast)
+    plain, gain, pivot, contrast = draw(
+        captures, population, matrix, recipe.coordinate, settings, take, chosen, randoms
+    )
+    scene_tones = _scene_tones(chosen, tones, recipe, settings) or [plain.tone] * len(rows)
+    stretch = np.exp(settings.relight * np.array([random.random() for random in randoms]))
+    thin = np.where(lights, LIGHTEST * np.array([random.random() for random in randoms]), 1.0)
+    smokes: list[Smoke | None] = [None] * len(rows)
+    if settings.smoke == "room" and recipe.draws == "veil" and recipe.coordinate == "base":
+        bases = [ExternalBase(matrix, tone) for tone in scene_tones]
+        smokes, pivot, contrast = lay_smoke(
+            captures, take, bases, gain, stretch, chosen, pivot, contrast, settings, randoms
+        )
+    contrast = contrast**thin
     sources = [f"{pair.scene}/{pair.view}" for pair in chosen]
     if recipe.draws == "actions":
         from fujinsplat.synthesis.mixtures import draw_actions
@@ -114,23 +159,32 @@ def make_draws(
     notes = {
         "contrast_median": float(np.median(contrast)),
         "contrast_range": [float(contrast.min()), float(contrast.max())],
-        "exposure": base.exposure,
+        "exposure": float(plain.tone(np.array(1.0))),
         "gain_at_limit": float(np.mean(gain >= settings.max_gain)),
         "light_share": float(np.mean(lights)),
         "pairs": len(pairs),
+        "room_smoke": float(np.mean([smoke is not None for smoke in smokes])),
     }
     return Draws(
         label=label.astype(np.float32),
         floor=floor,
         ceiling=ceiling,
         gain=gain,
+        stretch=stretch,
+        median=captures.median[take],
         pivot=pivot,
         contrast=contrast,
         light=lights.astype(np.uint8),
         white_balance=captures.white_balance[take],
+        sigma=np.array([smoke.sigma * share if smoke else 0.0 for smoke, share in zip(smokes, thin, strict=True)]),
+        share=np.array([smoke.share if smoke else 0.0 for smoke in smokes]),
+        colour=np.array([smoke.colour if smoke else np.zeros(3) for smoke in smokes]),
+        bumps=np.array([smoke.bumps if smoke else np.zeros((GRID, GRID)) for smoke in smokes]),
         capture=[captures.names[index] for index in take],
         source=sources,
-        base=base,
+        tone_x=scene_tones[0].x,
+        tone_y=np.array([tone.y for tone in scene_tones]),
+        matrix=np.asarray(matrix),
         recipe=recipe,
         notes=notes,
     )
@@ -144,6 +198,26 @@ def leave_out(population: Population, scene: str | None) -> Population:
     if not rest:
         raise UserError(f"without {scene} the population is empty; draws from actions need pairs of another scene")
     return Population.of(rest, [])
+
+
+def _scene_tones(chosen: list[Pair], tones: dict[str, Tone] | None, recipe: Recipe, settings) -> list[Tone] | None:
+    """The tone of each draw's scene; None where the published exposure is asked for. A scene without a calibrated base
+    (a population from elsewhere) borrows the others' tones in turn."""
+    if settings.tone == "exposure" or recipe.coordinate == "raw" or not tones:
+        return None
+    known = sorted(scene for scene in tones if scene != recipe.without) or sorted(tones)
+    return [tones[p.scene] if p.scene in known else tones[known[i % len(known)]] for i, p in enumerate(chosen)]
+
+
+def exposed(raw: np.ndarray, gain: float, stretch: float, median: float) -> np.ndarray:
+    """RAW `[n, 3]` with its range of light stretched about its median luminance, at another gain.
+
+    Colours keep their ratios. The sensor's range ends at 1, as it does in a camera.
+    """
+    if stretch != 1:
+        light = np.maximum(luminance(raw), 1e-4 * median) / median
+        raw = raw * (light ** (stretch - 1))[..., None]
+    return np.minimum(gain * raw, 1.0)
 
 
 def _developed_medians(captures: Captures, matrix: np.ndarray) -> np.ndarray:
@@ -176,7 +250,7 @@ def brightness(
         return gain, ExternalBase(matrix), gain * developed
     gain = np.minimum(target / captures.median, max_gain)
     exposure = population.summary("base").clean_median / float(np.median(gain * developed))
-    return gain, ExternalBase(matrix, exposure), exposure * gain * developed
+    return gain, ExternalBase(matrix, Tone.exposure(exposure)), exposure * gain * developed
 
 
 def _published(captures, population, matrix, coordinate, settings: SynthesisSettings, take, chosen, randoms):
@@ -198,8 +272,11 @@ def _measured(captures, population, matrix, coordinate, settings: SynthesisSetti
     gain, base, _ = brightness(captures, population, matrix, coordinate, settings.max_gain)
     spread = np.exp(settings.jitter * np.array([random.normal(size=3) for random in randoms]))
     fits = [getattr(pair, coordinate) for pair in chosen]
-    # the capture as dark or bright as the pair's clean capture was, beside the population's middle
-    relative = np.array([fit.clean_median for fit in fits]) / population.summary(coordinate).clean_median
+    # the capture as dark or bright as the pair's clean RAW was, beside the population's middle
+    relative = np.array([(pair.raw or fit).clean_median for pair, fit in zip(chosen, fits, strict=True)])
+    relative = relative / np.array(
+        [population.summary("raw" if pair.raw else coordinate).clean_median for pair in chosen]
+    )
     gain = np.minimum(gain[take] * relative * spread[:, 0], settings.max_gain)
     levels = np.array([fit.level for fit in fits])[:, None]
     directions = np.array([direction(pair, coordinate) for pair in chosen])
@@ -215,9 +292,46 @@ def direction(pair: Pair, coordinate: str) -> np.ndarray:
     return pivot / pivot.mean()
 
 
-def lightened(contrast: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """The same smoke thinned out: at most a tenth of its optical depth is left."""
-    return contrast ** (0.1 * share)
+def lay_smoke(
+    captures: Captures,
+    take: np.ndarray,
+    bases: list[ExternalBase],
+    gain: np.ndarray,
+    stretch: np.ndarray,
+    chosen: list[Pair],
+    pivot: np.ndarray,
+    contrast: np.ndarray,
+    settings: SynthesisSettings,
+    randoms: list[np.random.Generator],
+) -> tuple[list[Smoke | None], np.ndarray, np.ndarray]:
+    """Room smoke for each draw, and the veil `(pivot, contrast)` that it measures in the base output.
+
+    Its RAW veil is the pair's own, spread a little; None, and the drawn veil as it was, where nothing can be measured.
+    """
+    smokes: list[Smoke | None] = []
+    pivot, contrast = pivot.copy(), contrast.copy()
+    for draw, row in enumerate(progress(take, "smoke")):
+        random, base, balance = randoms[draw], bases[draw], captures.white_balance[row]
+        level, thickness = np.exp(settings.jitter * random.normal(size=2))
+        share = settings.by_depth * random.random()
+        bumps = settings.uneven * random.normal(size=(GRID, GRID))
+        pair = chosen[draw]
+        smokes.append(None)
+        if pair.raw is None:
+            continue
+        raw = exposed(captures.colours(row), gain[draw], stretch[draw], captures.median[row])
+        # the same light in this capture's camera
+        colour = np.minimum(level * np.asarray(pair.raw.pivot) * np.asarray(pair.white_balance) / balance, 1.0)
+        depth, place = captures.depth[row], captures.place[row]
+        smoke = find_smoke(raw, depth, place, colour, pair.raw.t**thickness, share, bumps - bumps.mean())
+        if smoke is None:
+            continue
+        smoky, clean = base.linear(smoke.over(raw, depth, place), balance), base.linear(raw, balance)
+        veil = measured(smoky, clean)
+        if veil:
+            smokes[-1] = smoke
+            pivot[draw], contrast[draw] = np.minimum(veil.pivot, BRIGHTEST_PIVOT), veil.t
+    return smokes, pivot, contrast
 
 
 def compiled(

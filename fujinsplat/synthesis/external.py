@@ -1,11 +1,16 @@
-"""The external captures' own base: exposure, white balance and one colour matrix, then the output encoding [supp. F].
+"""The external captures' own base: white balance, one colour matrix, a tone, then the output encoding [supp. F].
 
 Being analytic, it develops a clean capture into the desired output J and brings the hazed output back to RAW in closed
-form. Two gains are kept apart: a capture's own gain makes its RAW as bright as the source views' RAW, and the base's
-exposure, one number, makes the developed population as bright as the source views' base output.
+form. Two gains are kept apart: a capture's own gain makes its RAW as bright as the source views' RAW, and the tone
+makes the developed population as bright as the source views' base output.
+
+The published tone is one number, an exposure. But a camera's rendering has a shoulder: without one, everything above a
+third of the sensor's range is white before smoke is laid over it, synthetic RAW has no highlights, and a controller
+takes the highlights of real views for thin smoke. So the tone is that of a calibrated Base ISP on grey, where one is
+given.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -17,18 +22,59 @@ from fujinsplat.synthesis.sheet import Capture
 
 CLIPPED = 0.98  # of the sensor's range: a clipped pixel says nothing about the matrix
 BLOCK = 8  # side in pixels
+TONE_KNOTS = 97
+LEAST_SLOPE = 0.02  # of a tone: a flatter shoulder would make the inverse coarse
+
+
+@dataclass(frozen=True)
+class Tone:
+    """An increasing map of linear light through the knots (x, y) `[n]` each, straight between and beyond them."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+    @classmethod
+    def exposure(cls, gain: float) -> "Tone":
+        return cls(np.array([0.0, 1.0]), np.array([0.0, gain]))
+
+    def __call__(self, linear: np.ndarray) -> np.ndarray:
+        return _straight(linear, self.x, self.y)
+
+    def invert(self, linear: np.ndarray) -> np.ndarray:
+        return _straight(linear, self.y, self.x)
+
+
+def _straight(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    piece = np.clip(np.searchsorted(x, values, side="right") - 1, 0, len(x) - 2)
+    slope = np.diff(y) / np.diff(x)
+    return y[piece] + slope[piece] * (values - x[piece])
+
+
+def tone_of(base, white_balance: np.ndarray) -> Tone:
+    """The tone of a calibrated Base ISP: what it makes of grey, mean of the channels, in linear light.
+
+    It is known from smoky views alone. Where calibration left a dent the curve is kept just increasing.
+    """
+    from fujinsplat.isp import develop
+
+    levels = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, TONE_KNOTS - 1)])
+    grey_raw = (levels[:, None] / np.asarray(white_balance))[None].astype(np.float32)
+    developed = decode(np.clip(develop(base, grey_raw)[0].astype(np.float64), 0, 1)).mean(axis=-1)
+    developed[0] = 0.0
+    rises = np.maximum(np.diff(developed), LEAST_SLOPE * np.diff(levels))
+    return Tone(levels, np.concatenate([[0.0], np.cumsum(rises)]))
 
 
 @dataclass(frozen=True)
 class ExternalBase:
-    """`matrix [3, 3]` (rows: out = in @ matrix) from white-balanced camera RGB to linear sRGB, and one exposure."""
+    """`matrix [3, 3]` (rows: out = in @ matrix) from white-balanced camera RGB to linear sRGB, then a tone."""
 
     matrix: np.ndarray
-    exposure: float = 1.0
+    tone: Tone = field(default_factory=lambda: Tone.exposure(1.0))
 
     def linear(self, raw: np.ndarray, white_balance: np.ndarray) -> np.ndarray:
         """Camera-linear RAW `[..., 3]` to linear output; no clamp."""
-        return self.exposure * (raw @ (np.asarray(white_balance)[:, None] * self.matrix))
+        return self.tone(raw @ (np.asarray(white_balance)[:, None] * self.matrix))
 
     def develop(self, raw: np.ndarray, white_balance: np.ndarray) -> np.ndarray:
         """B: camera-linear RAW to encoded output."""
@@ -37,7 +83,7 @@ class ExternalBase:
     def invert(self, encoded: np.ndarray, white_balance: np.ndarray) -> np.ndarray:
         """B^-1: encoded output back to camera-linear RAW."""
         effective = np.asarray(white_balance)[:, None] * self.matrix
-        return decode(encoded) / self.exposure @ np.linalg.inv(effective)
+        return self.tone.invert(decode(encoded)) @ np.linalg.inv(effective)
 
 
 def fit_matrix(captures: list[Capture], count: int) -> tuple[np.ndarray, list[str], float]:

@@ -16,10 +16,12 @@ from fujinsplat.capture.raw import read_raw
 from fujinsplat.color import encode, luminance
 from fujinsplat.config import CaptureSettings
 from fujinsplat.report.style import BLUE, VERMILION, WIDE, figure, save
+from fujinsplat.synthesis.captures import Captures
 from fujinsplat.synthesis.draws import Draws
 from fujinsplat.synthesis.external import ExternalBase
 from fujinsplat.synthesis.observe import hazed
 from fujinsplat.synthesis.sheet import Capture, read_sheet
+from fujinsplat.synthesis.smoke import field
 
 TILE = 360  # pixels across, at most
 DISPLAY_MEDIAN = 0.18  # linear
@@ -27,7 +29,7 @@ DISPLAY_MEDIAN = 0.18  # linear
 
 def tile(raw: np.ndarray, white_balance: np.ndarray, base: ExternalBase, exposure: float) -> np.ndarray:
     """RAW `[H, W, 3]` as one diagonally cut tile, values in [0, 1]."""
-    developed = encode(np.clip(exposure * ExternalBase(base.matrix).linear(raw, white_balance), 0, 1))
+    developed = encode(np.clip(exposure * base.linear(raw, white_balance), 0, 1))
     plain = encode(np.clip(exposure * raw, 0, 1))
     height, width = raw.shape[:2]
     rows, columns = np.mgrid[:height, :width]
@@ -35,7 +37,7 @@ def tile(raw: np.ndarray, white_balance: np.ndarray, base: ExternalBase, exposur
 
 
 def display_exposure(clean_raw: np.ndarray, white_balance: np.ndarray, base: ExternalBase) -> float:
-    linear = ExternalBase(base.matrix).linear(clean_raw, white_balance)
+    linear = base.linear(clean_raw, white_balance)
     return DISPLAY_MEDIAN / max(float(np.median(luminance(linear))), 1e-6)
 
 
@@ -44,14 +46,20 @@ def smaller(picture: np.ndarray) -> np.ndarray:
     return picture[::stride, ::stride]
 
 
-def synthetic_pair(draws: Draws, index: int, capture: Capture) -> tuple[np.ndarray, np.ndarray]:
-    """Clean and smoky tile of one draw; the capture is decoded for it."""
-    raw = smaller(read_raw(capture.path, CaptureSettings()).linear)
-    balance = draws.white_balance[index]
-    clean = draws.gain[index] * (raw / 65535)
-    smoky = hazed(draws, index, raw)[3]
-    exposure = display_exposure(clean, balance, draws.base)
-    return tile(clean, balance, draws.base, exposure), tile(smoky, balance, draws.base, exposure)
+def synthetic_pair(
+    draws: Draws, index: int, capture: Capture, captures: Captures, row: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Clean and smoky tile of one draw; the capture is decoded for it, its depth is the kept taps'."""
+    raw = smaller(read_raw(capture.path, CaptureSettings()).linear) / 65535
+    height, width = raw.shape[:2]
+    down, across = np.mgrid[:height, :width]
+    place = np.stack([(down + 0.5) / height, (across + 0.5) / width], axis=-1).reshape(-1, 2)
+    taps = captures.split(captures.depth[row])[1][:, :, 0, 0]
+    balance, base = draws.white_balance[index], ExternalBase(draws.matrix)
+    clean = draws.exposed(index, raw)
+    smoky = hazed(draws, index, raw.reshape(-1, 3), field(taps, place), place)[3].reshape(raw.shape)
+    exposure = display_exposure(clean, balance, base)
+    return tile(clean, balance, base, exposure), tile(smoky, balance, base, exposure)
 
 
 def real_pair(stem: str, smoky: SourceViews, clean: SourceViews, base: ExternalBase) -> tuple[np.ndarray, np.ndarray]:
@@ -63,23 +71,37 @@ def real_pair(stem: str, smoky: SourceViews, clean: SourceViews, base: ExternalB
 
 
 def draw_gallery(
-    folder: Path, draws_path: Path, population_path: Path, out: Path, source: Path | None, clean: Path | None
+    folder: Path,
+    shards: list[Path],
+    draws_path: Path,
+    population_path: Path,
+    out: Path,
+    source: Path | None,
+    clean: Path | None,
 ) -> None:
     """Two light and two dense draws beside their clean captures, two real views with their twins, and both t."""
     draws, population = Draws.load(draws_path), load_population(population_path)
-    captures = {capture.name: capture for capture in read_sheet(folder)}
+    files = {capture.name: capture for capture in read_sheet(folder)}
+    captures = Captures.joined([Captures.load(shard) for shard in sorted(shards)])
     order = np.argsort(draws.contrast)
     chosen = [order[int(q * (len(order) - 1))] for q in (0.75, 0.9, 0.05, 0.2)]
     rows = []
     for pair in (chosen[:2], chosen[2:]):
         tiles = []
         for index in pair:
-            made = synthetic_pair(draws, int(index), captures[draws.capture[index]])
+            name = draws.capture[index]
+            made = synthetic_pair(draws, int(index), files[name], captures, captures.names.index(name))
             tiles += [(made[0], "clean capture"), (made[1], f"synthetic, t = {draws.contrast[index]:.2f}")]
         rows.append(tiles)
     if source and clean:
         rows.append(
-            _real_row(population, SourceViews(source), SourceViews(clean), Path(source).parent.name, draws.base)
+            _real_row(
+                population,
+                SourceViews(source),
+                SourceViews(clean),
+                Path(source).parent.name,
+                ExternalBase(draws.matrix),
+            )
         )
     fig, axes = figure(len(rows), 5, width=WIDE, height=1.25 * len(rows), squeeze=False, layout="constrained")
     for row, tiles in zip(axes, rows, strict=True):

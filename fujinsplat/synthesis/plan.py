@@ -10,8 +10,9 @@ from fujinsplat.synthesis.recipe import Recipe
 from fujinsplat.synthesis.sheet import SHEET, read_sheet, shard, shard_names
 from fujinsplat.workflow import RESULTS, Plan
 
-SAMPLED = ("pixels", "summary", "seed", "shard", "depth", "depth_model", "depth_revision", "depth_batch")
-DRAWN = ("veil", "jitter", "light", "draws_per_capture", "knee", "max_gain", "seed")
+SAMPLED = {"pixels", "summary", "seed", "shard", "depth", "depth_model", "depth_revision", "depth_batch"}
+DRAWN = {"veil", "jitter", "smoke", "by_depth", "uneven", "relight", "tone", "light"}
+DRAWN |= {"draws_per_capture", "knee", "max_gain", "seed"}
 
 
 class SynthesisPlan:
@@ -102,6 +103,18 @@ class SynthesisPlan:
     def experts_option(self, wildcards) -> list[str]:
         return [part for path in self.experts(wildcards) for part in ("--actions", path)]
 
+    def isps(self, wildcards) -> list[str]:
+        """Calibrated bases whose tones the draws have; without the scene that a recipe leaves out."""
+        recipe, settings = self.recipe(wildcards), self.plan.stage(wildcards.dataset, "synthesis")
+        if settings.tone == "exposure" or recipe.coordinate == "raw":
+            return []
+        scenes = self.plan.config.datasets[wildcards.dataset].scenes
+        results = RESULTS.format(dataset=wildcards.dataset)
+        return [f"{results}/base/{scene}.safetensors" for scene in scenes if scene != recipe.without]
+
+    def isps_option(self, wildcards) -> list[str]:
+        return [part for path in self.isps(wildcards) for part in ("--isp", path)]
+
     def observations(self, dataset: str, recipe: str) -> list[str]:
         results = RESULTS.format(dataset=dataset)
         wildcards = type("Wildcards", (), {"dataset": dataset})
@@ -119,14 +132,14 @@ class SynthesisPlan:
         return self._some(wildcards, DRAWN)
 
     def base_settings(self, wildcards) -> str:
-        return self._some(wildcards, ("calibration_captures",))
+        return self._some(wildcards, {"calibration_captures"})
 
     def network_settings(self, wildcards) -> str:
-        return self._some(wildcards, ("depth_model", "depth_revision"))
+        return self._some(wildcards, {"depth_model", "depth_revision"})
 
-    def _some(self, wildcards, names: tuple[str, ...]) -> str:
+    def _some(self, wildcards, names: set[str]) -> str:
         settings = self.plan.stage(wildcards.dataset, "synthesis")
-        return json.dumps(settings.model_dump(mode="json", include=set(names), exclude_defaults=True), sort_keys=True)
+        return json.dumps(settings.model_dump(mode="json", include=names, exclude_defaults=True), sort_keys=True)
 
     # the gallery
 
@@ -142,6 +155,9 @@ class SynthesisPlan:
             ]
 
         return views
+
+    def captures_option(self, wildcards) -> list[str]:
+        return [text for path in self.captures(wildcards) for text in ("--captures", path)]
 
     def shown_option(self, wildcards) -> list[str]:
         parts = ((part, path) for part in ("source", "clean") for path in self.shown(part)(wildcards))

@@ -11,7 +11,7 @@ from fujinsplat.files import write_json
 from fujinsplat.progress import say
 from fujinsplat.synthesis.captures import Captures
 from fujinsplat.synthesis.draws import Draws, make_draws
-from fujinsplat.synthesis.external import load_matrix
+from fujinsplat.synthesis.external import Tone, load_matrix, tone_of
 from fujinsplat.synthesis.recipe import Recipe
 
 
@@ -21,6 +21,7 @@ def draw_to_file(
     population: Path,
     out: Path,
     actions: list[Path],
+    isps: list[Path],
     recipe: str,
     settings: SynthesisSettings,
 ) -> None:
@@ -30,7 +31,9 @@ def draw_to_file(
     chosen = _recipe(recipe, settings)
     kept = Captures.joined([Captures.load(path) for path in sorted(captures)])
     experts = _experts(actions, chosen) if chosen.draws == "actions" else None
-    draws = make_draws(kept, load_population(population), load_matrix(base), chosen, settings, experts)
+    measured = load_population(population)
+    tones = _tones(isps, measured) if settings.tone == "measured" else None
+    draws = make_draws(kept, measured, load_matrix(base), chosen, settings, experts, tones)
     draws.save(out)
     low, high = draws.notes["contrast_range"]
     say(
@@ -61,6 +64,16 @@ def _experts(paths: list[Path], recipe: Recipe) -> dict[str, np.ndarray]:
             )
         experts[Path(path).stem] = actions.action.numpy().astype(np.float64)
     return experts
+
+
+def _tones(paths: list[Path], population) -> dict[str, Tone]:
+    """Tones of calibrated bases by scene, the file's stem."""
+    from fujinsplat.isp import load
+
+    balances = {scene: summary.white_balance for scene, summary in population.scenes.items()}
+    return {
+        path.stem: tone_of(load(path), np.asarray(balances.get(path.stem, population.white_balance))) for path in paths
+    }
 
 
 def report_to_file(shards: list[Path], draws: Path, out: Path) -> None:

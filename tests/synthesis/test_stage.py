@@ -7,19 +7,21 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from fujinsplat.color import luminance
+from fujinsplat.actions.veil import fit
+from fujinsplat.color import decode, encode, luminance
 from fujinsplat.config import CaptureSettings
 from fujinsplat.controller.network import summarise
 from fujinsplat.errors import UserError
 from fujinsplat.flow import apply
 from fujinsplat.synthesis import captures as captures_module
 from fujinsplat.synthesis.captures import Captures, interpolate, sample
-from fujinsplat.synthesis.draws import Draws, make_draws
-from fujinsplat.synthesis.external import ExternalBase
+from fujinsplat.synthesis.draws import Draws, exposed, make_draws
+from fujinsplat.synthesis.external import ExternalBase, Tone, tone_of
 from fujinsplat.synthesis.observe import hazed, write_shard
 from fujinsplat.synthesis.recipe import Recipe
 from fujinsplat.synthesis.run import report_to_file
 from fujinsplat.synthesis.sheet import read_sheet, shard
+from fujinsplat.synthesis.smoke import Smoke
 
 from .conftest import make_population
 
@@ -57,32 +59,50 @@ def test_matrix_is_the_cameras_own(matrix):
 
 
 def test_external_base_inverts_in_closed_form(matrix):
-    base = ExternalBase(matrix, 3.2)
+    base = ExternalBase(matrix, Tone.exposure(3.2))
     raw = np.random.default_rng(0).uniform(0, 0.3, (500, 3))
     np.testing.assert_allclose(base.invert(base.develop(raw, [2.4, 1, 1.7]), [2.4, 1, 1.7]), raw, atol=1e-12)
 
 
+def test_tone_of_a_calibrated_base_inverts(matrix):
+    """A base's grey response, shoulder included, and back; the external base with it is still closed-form."""
+    from fujinsplat.isp import BaseISP
+
+    isp = BaseISP(1.2)
+    with torch.no_grad():
+        isp.tone.normal_(0, 0.05, generator=torch.Generator().manual_seed(0))
+    tone = tone_of(isp, np.ones(3))
+    assert (np.diff(tone.y) > 0).all()
+    levels = np.linspace(-0.05, 1.4, 300)
+    np.testing.assert_allclose(tone.invert(tone(levels)), levels, atol=1e-12)
+    base = ExternalBase(matrix, tone)
+    raw = np.random.default_rng(0).uniform(0, 0.3, (500, 3))
+    np.testing.assert_allclose(base.invert(base.develop(raw, [2.4, 1, 1.7]), [2.4, 1, 1.7]), raw, atol=1e-9)
+
+
+PUBLISHED = {"light": 0.0, "veil": "published", "smoke": "uniform", "tone": "exposure", "relight": 0.0}
+
+
 def test_two_gains(sampled, population, matrix, settings):
     """Synthetic clean RAW is as bright as real clean RAW, and its development as bright as real base output."""
-    published = settings.model_copy(update={"veil": "published"})
-    draws = make_draws(sampled, population, matrix, Recipe(), published)
+    draws = make_draws(sampled, population, matrix, Recipe(), settings.model_copy(update=PUBLISHED))
     np.testing.assert_allclose(draws.gain * sampled.median, population.raw.clean_median, rtol=1e-9)
     developed = [
-        np.median(luminance(draws.base.linear(gain * (pixels / 65535), balance)))
-        for gain, pixels, balance in zip(draws.gain, sampled.pixels, sampled.white_balance, strict=True)
+        np.median(luminance(draws.base(row).linear(draws.exposed(row, pixels / 65535), sampled.white_balance[row])))
+        for row, pixels in enumerate(sampled.pixels)
     ]
     assert np.median(developed) == pytest.approx(population.base.clean_median, rel=1e-6)
 
 
 def test_draws_follow_the_paper(sampled, population, matrix, settings):
-    """Without light smoke: t = exp(-beta d), with the population's median; level = ratio x the capture's median."""
-    published = settings.model_copy(update={"light": 0.0, "veil": "published"})
+    """Published settings: t = exp(-beta d), with the population's median; level = ratio x the capture's median."""
+    published = settings.model_copy(update=PUBLISHED)
     drawn = make_draws(sampled, population, matrix, Recipe(labels="published", coordinate="raw"), published)
     beta = -np.log(population.raw.t_median) / np.median(sampled.depth_range)
     np.testing.assert_allclose(drawn.contrast, np.exp(-beta * sampled.depth_range), rtol=1e-12)
-    assert drawn.base.exposure == 1
+    assert drawn.base(0).tone(np.array([1.0])) == 1
     for row in range(len(sampled)):
-        clean = drawn.base.linear(drawn.gain[row] * (sampled.pixels[row] / 65535), sampled.white_balance[row])
+        clean = drawn.base(row).linear(drawn.exposed(row, sampled.pixels[row] / 65535), sampled.white_balance[row])
         level = population.raw.pivot_ratio * np.median(luminance(clean))
         assert drawn.pivot[row].mean() == pytest.approx(level, rel=1e-6)
         pair = next(p for p in population.pairs if f"{p.scene}/{p.view}" == drawn.source[row])
@@ -99,25 +119,66 @@ def test_observations_replay_from_disk(sampled, draws, tmp_path):
         label = torch.from_numpy(stored["label"][row]).double()
         action = apply(torch.from_numpy(stored["base"][row]).double(), label)
         assert psnr(action, stored["target"][row]) >= 100
-        developed = draws.base.develop(stored["raw"][row].astype(np.float64), sampled.white_balance[row])
+        developed = draws.base(index).develop(stored["raw"][row].astype(np.float64), sampled.white_balance[row])
         assert psnr(developed, stored["base"][row]) >= 100
         assert psnr(apply(torch.from_numpy(developed), label), stored["target"][row]) >= 100
-        assert stored["target"][row].min() >= draws.floor[index] - 1e-6
-        _, _, hazy, raw = hazed(draws, index, sampled.taps[row])
-        for kind, taps in (("raw", raw), ("rgb", hazy)):
-            expected = interpolate(taps, sampled.blend[row])
+        _, _, hazy, raw = hazed(draws, index, sampled.colours(row), sampled.depth[row], sampled.place[row])
+        for kind, colours in (("raw", raw), ("rgb", hazy)):
+            expected = interpolate(sampled.split(colours)[1], sampled.blend[row])
             np.testing.assert_allclose(stored[f"{kind}_summary"][row], expected, atol=1e-6)
 
 
-def test_fitted_labels_make_the_veil_they_stand_for(sampled, draws):
-    """The inverted label is the physical veil: linear H = t J + (1 - t) c of the clamped clean picture."""
-    from fujinsplat.color import decode, encode
+def made_of(draws: Draws, sampled: Captures, index: int) -> tuple[np.ndarray, ...]:
+    row = sampled.names.index(draws.capture[index])
+    return hazed(draws, index, sampled.colours(row), sampled.depth[row], sampled.place[row])
 
-    for index in range(len(draws)):
-        _, clamped, hazy, _ = hazed(draws, index, sampled.pixels[sampled.names.index(draws.capture[index])])
-        t = draws.contrast[index]
-        veil = encode(t * decode(clamped) + (1 - t) * draws.pivot[index])
-        assert psnr(hazy, veil) > 38
+
+def test_uniform_smoke_is_the_veil_it_stands_for(sampled, population, matrix, settings):
+    """The inverted label is the physical veil: linear H = t J + (1 - t) c of the clamped clean picture."""
+    drawn = make_draws(sampled, population, matrix, Recipe(), settings.model_copy(update={"smoke": "uniform"}))
+    for index in range(len(drawn)):
+        clean, clamped, hazy, _ = made_of(drawn, sampled, index)
+        t = drawn.contrast[index]
+        assert psnr(hazy, encode(t * decode(clamped) + (1 - t) * drawn.pivot[index])) > 38
+        np.testing.assert_allclose(clamped, np.clip(clean, drawn.floor[index], drawn.ceiling[index]))
+
+
+def test_room_smoke_is_measured_as_real_pairs_are(sampled, draws):
+    """The label's (c, t) is the veil that percentiles find between the clean and the smoky base output, and applying
+    the label brings the smoky picture closer to the clean one."""
+    dense = [index for index in range(len(draws)) if draws.sigma[index] and not draws.light[index]]
+    assert len(dense) >= 3
+    for index in dense:
+        clean, target, hazy, _ = made_of(draws, sampled, index)
+        veil = fit(decode(hazy), np.clip(decode(clean), 0, 1))
+        assert veil.t == pytest.approx(draws.contrast[index], rel=1e-3)
+        np.testing.assert_allclose(veil.pivot, draws.pivot[index], rtol=1e-2)
+        assert psnr(np.clip(target, 0, 1), np.clip(clean, 0, 1)) > psnr(hazy, np.clip(clean, 0, 1)) + 1
+
+
+def test_room_smoke_thickens_with_depth_and_is_light_in_raw():
+    """tau grows with depth by the given share; X = t X0 + (1 - t) A holds in RAW for every pixel."""
+    raw, depth, place = np.full((3, 3), 0.2), np.array([0.5, 1.0, 2.0]), np.full((3, 2), 0.3)
+    smoke = Smoke(0.7, 0.5, np.array([0.05, 0.1, 0.08]), np.zeros((4, 4)))
+    through = np.exp(-0.7 * (0.5 + 0.5 * depth))
+    np.testing.assert_allclose(
+        smoke.over(raw, depth, place), through[:, None] * 0.2 + (1 - through)[:, None] * smoke.colour
+    )
+    uneven = Smoke(0.7, 0.0, smoke.colour, np.log(np.arange(1, 17).reshape(4, 4)))
+    np.testing.assert_allclose(
+        uneven.over(raw[:1], depth[:1], np.array([[1.0, 0.0]])),
+        np.exp(-0.7 * 13) * 0.2 + (1 - np.exp(-0.7 * 13)) * smoke.colour[None],
+    )
+
+
+def test_relighting_stretches_about_the_median():
+    raw = np.array([[0.02, 0.04, 0.03], [0.1, 0.2, 0.15], [0.3, 0.6, 0.45]])
+    median = float(luminance(raw[1]))
+    stretched = exposed(raw, 1.0, 1.5, median)
+    np.testing.assert_allclose(stretched[1], raw[1])
+    np.testing.assert_allclose(np.log(luminance(stretched[0]) / median), 1.5 * np.log(luminance(raw[0]) / median))
+    np.testing.assert_allclose(stretched[0] / stretched[0, 1], raw[0] / raw[0, 1])
+    assert exposed(raw, 10.0, 1.0, median).max() == 1
 
 
 def test_shards_are_independent(external, sampled, draws, settings, tmp_path):
@@ -186,7 +247,7 @@ def test_report_says_what_fell_out_of_range(sampled, draws, tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["observations"] == len(draws)
     assert min(report["worst_cycle_db"].values()) >= 100
-    clean = [hazed(draws, i, sampled.pixels[sampled.names.index(draws.capture[i])])[0] for i in range(len(draws))]
+    clean = [sampled.split(made_of(draws, sampled, i)[0])[0] for i in range(len(draws))]
     above = np.mean([np.mean(c > draws.ceiling[i]) for i, c in enumerate(clean)])
     assert report["outside_mean"]["clean_above_ceiling"] == pytest.approx(above)
 
@@ -228,8 +289,8 @@ def test_a_cycle_that_fails_names_the_capture(sampled, draws, tmp_path, monkeypa
 
     real = module.hazed
 
-    def disturbed(drawn, index, raw):
-        clean, target, hazy, synthetic = real(drawn, index, raw)
+    def disturbed(drawn, index, *colours):
+        clean, target, hazy, synthetic = real(drawn, index, *colours)
         return clean, target, hazy + (1e-3 if index == 2 else 0), synthetic
 
     monkeypatch.setattr(module, "hazed", disturbed)
