@@ -137,7 +137,8 @@ def test_a_killed_process_resumes(observations, tmp_path):
 
     shard = tmp_path / "0000.safetensors"
     arrays = {name: getattr(observations, name).numpy() for name in ("base", "label")}
-    arrays |= {"raw_summary": observations.summary.numpy(), "clean": observations.target.numpy(), "raw": np.zeros((12, 1), np.float32)}
+    arrays |= {"raw_summary": observations.summary.numpy(), "clean": observations.target.numpy()}
+    arrays["raw"] = np.zeros((12, 1), np.float32)
     form = {"K": 7, "M": 16, "draws": "veil", "curves": True, "couplings": True}
     write_tensors(shard, arrays, {"format": "fujinsplat observations 1", "form": json.dumps(form)})
     command = [
