@@ -115,14 +115,14 @@ class SynthesisSettings(Settings):
     )
     by_depth: Fraction = setting(0.6, "room smoke: largest share of its optical depth that grows with distance")
     relight: Weight = setting(
-        0.65, "widest stretch of a capture's own range of light (log of the exponent); 0 (published): as it is"
+        0.7, "widest stretch of a capture's own range of light (log of the exponent); 0 (published): as it is"
     )
     tone: Literal["measured", "exposure"] = setting(
         "measured", "the external base's tone: the scenes' calibrated bases', or (published) one exposure [supp. F]"
     )
     uneven: Weight = setting(0.25, "room smoke: relative spread across the picture")
-    jitter: Weight = setting(0.15, "relative spread around a measured brightness, level and optical depth")
-    light: Fraction = setting(0.2, "share of draws with light smoke (t near 1); 0 is the published setting")
+    jitter: Weight = setting(0.08, "relative spread around a measured brightness, level and optical depth")
+    light: Fraction = setting(0.25, "share of draws with light smoke (t near 1); 0 is the published setting")
     draws_per_capture: Count = setting(1, "observations made of each capture, each with its own draw [supp. F]")
     pixels: Count = setting(4096, "matched pixels stored per observation")
     summary: Count = setting(64, "side of the RAW summary [supp. G]")

@@ -8,6 +8,7 @@ __getattr__ = exports(
         "Controller": "network",
         "Encoder": "network",
         "PARAMETERS": "network",
+        "predict": "presentations",
         "summarise": "network",
         "load": "store",
         "save": "store",

@@ -14,6 +14,7 @@ import torch
 from fujinsplat.actions.population import Population
 from fujinsplat.capture import SourceViews
 from fujinsplat.controller.network import Controller, summarise
+from fujinsplat.controller.presentations import predict
 from fujinsplat.errors import UserError
 from fujinsplat.flow import apply
 from fujinsplat.isp import develop, materialize
@@ -95,7 +96,7 @@ def assess_scene(
 ) -> dict[str, float]:
     """The scene's row; `nan`-free: columns that were not asked for are absent."""
     K, M = controller.K, controller.M
-    actions, idle = controller(scene.summaries[input]), controller(scene.clean_summaries[input])
+    actions, idle = predict(controller, scene.summaries[input]), predict(controller, scene.clean_summaries[input])
     row = {
         "base": psnr(scene.base, scene.clean),
         "controller": psnr(apply(scene.base, actions, K, M), scene.clean),

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
+from fujinsplat.controller.presentations import PRESENTATIONS
 from fujinsplat.errors import UserError
 
 FORMAT = "fujinsplat observations 1"
 FORM = ("K", "M", "draws", "curves", "couplings")
-PRESENTATIONS = 8  # four rotations, each with and without a flip [supp. F]
 
 
 @dataclass
@@ -63,17 +63,6 @@ def load_observations(shards: list[Path], input: str = "raw") -> Observations:
             raise UserError(f"{shards[0]} and its siblings: {name} holds values that are not finite; synthesise again")
         digest.update(tensor.numpy().tobytes())
     return Observations(**tensors, **{name: form[name] for name in FORM}, key=digest.hexdigest())
-
-
-def presented(summary: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
-    """Summaries `[B, 3, S, S]`, each turned and flipped as `which [B]` in 0 … 7 says. The label does not change."""
-    result = torch.empty_like(summary)
-    for presentation in range(PRESENTATIONS):
-        chosen = which == presentation
-        if chosen.any():
-            turned = torch.rot90(summary[chosen], presentation % 4, dims=(2, 3))
-            result[chosen] = turned.flip(3) if presentation >= 4 else turned
-    return result
 
 
 def batch_at(step: int, batch: int, observations: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

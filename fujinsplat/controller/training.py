@@ -15,8 +15,9 @@ import torch
 
 from fujinsplat.config import ControllerSettings
 from fujinsplat.controller import losses
-from fujinsplat.controller.data import Observations, batch_at, presented
+from fujinsplat.controller.data import Observations, batch_at
 from fujinsplat.controller.network import Controller
+from fujinsplat.controller.presentations import presented
 from fujinsplat.controller.store import read_tensors
 from fujinsplat.errors import UserError
 from fujinsplat.files import write_tensors

@@ -19,7 +19,6 @@ from fujinsplat.develop.plan import OPENS
 from fujinsplat.errors import UserError
 
 Kind = Literal["controller", "base", "camera", "expert", "clean"]
-SUMMARY_BATCH = 64
 
 
 def develop_scene(
@@ -53,7 +52,7 @@ def develop_scene(
     else:
         pictures, summaries = _base_outputs(views, base, device, input if kind == "controller" else None)
     if kind == "controller":
-        predicted = predict(controller, summaries, K, M, input, device)
+        predicted = _predicted(controller, summaries, K, M, input, device)
     elif kind == "expert":
         predicted = _fitted(actions, views.stems, K, M)
     else:
@@ -79,13 +78,14 @@ def _base_outputs(
     return pictures, torch.stack(summaries) if summaries else None
 
 
-def predict(controller: Path, summaries: torch.Tensor, K: int, M: int, input: str, device: str = "cpu") -> np.ndarray:
+def _predicted(
+    controller: Path, summaries: torch.Tensor, K: int, M: int, input: str, device: str = "cpu"
+) -> np.ndarray:
     """Actions `[V, P]` of a stored controller, which must be one for K, M and this input."""
+    from fujinsplat.controller.presentations import predict
     from fujinsplat.controller.store import load
 
-    network = load(controller, K, M, input).to(device)
-    with torch.inference_mode():
-        return torch.cat([network(part.to(device)).cpu() for part in summaries.split(SUMMARY_BATCH)]).numpy()
+    return predict(load(controller, K, M, input).to(device), summaries).numpy()
 
 
 def _fitted(actions: Path, stems: list[str], K: int, M: int) -> np.ndarray:

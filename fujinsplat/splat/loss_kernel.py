@@ -45,7 +45,7 @@ def _across(b, p):
 
 
 @fast
-def _statistics(x, y, height, length, row, row_end, start, stop, maps, similarity, strip):
+def _statistics(x, y, height, length, row, row_end, start, stop, maps, both, similarity, strip):
     """SSIM of one block and its derivatives into `maps` (planes dS/dm, dS/dn, dS/dE[xx] = dS/dE[yy], dS/dE[xy])."""
     down = np.zeros(5 * LENGTH, np.float32)  # vertical sums of x, y, xx, yy, xy over the strip and its edges
     out = np.empty(4 * STRIP, np.float32)
@@ -90,6 +90,8 @@ def _statistics(x, y, height, length, row, row_end, start, stop, maps, similarit
             out[c + O3] = TWO * a1 * i12
         base = u8(r * length + start)
         for p in range(4):
+            if p == 1 and not both:
+                continue
             to, of = base + u8(p) * plane, u8(p * STRIP)
             for c in range(U0, width):
                 maps[to + c] = out[of + c]
@@ -147,7 +149,7 @@ def photometric(x, y, height, length, weight, both, maps, v_x, v_y, similarity, 
         strip, row = task % strips, (task // strips) * ROWS
         stop = min(length, (strip + 1) * STRIP)
         _statistics(
-            x, y, height, length, row, min(height, row + ROWS), strip * STRIP, stop, maps, similarity, strip
+            x, y, height, length, row, min(height, row + ROWS), strip * STRIP, stop, maps, both, similarity, strip
         )  # fmt: skip
     for task in prange(blocks * strips):
         strip, row = task % strips, (task // strips) * ROWS

@@ -1,13 +1,17 @@
 """More operations on the flow's explicit vectors (`fujinsplat.flow.simd`), for the pixel loops of the rasteriser.
 
-A row of a tile is one vector. Written down like this the loops run at full width on every CPU and compile the same way
-each time; left to the compiler they are vectorised only when it can prove, or test at run time, that nothing overlaps.
+Written down like this the loops run at full width on every CPU and compile the same way each time; left to the
+compiler they are vectorised only when it can prove, or test at run time, that nothing overlaps. Vectors of eight
+float32 suit splats, most of which are a few pixels wide.
 """
 
 from llvmlite import ir
+from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
-from fujinsplat.flow.simd import CONTRACT, lanes, load, splat, store  # also registers + - * for vectors
+from fujinsplat.flow.simd import CONTRACT, Vector, splat, store  # also registers + - * for vectors
 
 __all__ = [
     "LANES",
@@ -19,14 +23,46 @@ __all__ = [
     "largest",
     "lesser",
     "load",
+    "prefetch",
     "splat",
     "store",
     "times_power_of_two",
     "total",
 ]
 
-LANES = lanes(4)  # float32 numbers side by side
+LANES = 8  # float32 numbers side by side
 MAGIC = 1.5 * 2**23  # added to a float32, it rounds it to an integer
+
+
+@intrinsic
+def load(typing, array, offset):
+    """LANES numbers of a contiguous float32 array from `offset` on."""
+    vector = Vector(array.dtype, LANES)
+
+    def emit(context, builder, signature, args):
+        data = builder.gep(make_array(array)(context, builder, args[0]).data, [args[1]])
+        pointer = builder.bitcast(data, ir.VectorType(context.get_value_type(array.dtype), LANES).as_pointer())
+        return builder.load(pointer, align=4)
+
+    return vector(array, types.intp), emit
+
+
+@intrinsic
+def prefetch(typing, array, row):
+    """Ask for the memory of `array[row]` (2-D, contiguous) ahead of its use."""
+
+    def emit(context, builder, signature, args):
+        made = make_array(array)(context, builder, args[0])
+        stride = builder.extract_value(made.strides, 0)
+        byte = ir.IntType(8).as_pointer()
+        address = builder.gep(builder.bitcast(made.data, byte), [builder.mul(args[1], stride)])
+        i32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [address, ir.Constant(i32, 0), ir.Constant(i32, 3), ir.Constant(i32, 1)])
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp), emit
 
 
 @intrinsic

@@ -10,8 +10,9 @@ from torch.nn.functional import smooth_l1_loss
 
 from fujinsplat.color import decode
 from fujinsplat.config import ControllerSettings
-from fujinsplat.controller.data import PRESENTATIONS, batch_at, presented
+from fujinsplat.controller.data import batch_at
 from fujinsplat.controller.losses import function_loss, parameter_loss, reconstruction_loss
+from fujinsplat.controller.presentations import PRESENTATIONS, predict, presented
 from fujinsplat.controller.training import train
 from fujinsplat.flow import apply, probe_grid
 from fujinsplat.flow.photometric import Target
@@ -57,6 +58,14 @@ def test_presentations_are_the_eight_of_the_square():
     assert torch.equal(shown[4], shown[0].flip(2))
     for picture in shown:
         assert torch.equal(picture.flatten().sort().values, summary[0].flatten().sort().values)
+
+
+def test_prediction_does_not_depend_on_how_the_camera_was_held(observations):
+    controller, _ = train(observations, ControllerSettings(steps=3))
+    upright = predict(controller, observations.summary[:3], batch=2)
+    turned = predict(controller, torch.rot90(observations.summary[:3], 1, dims=(2, 3)).flip(2))
+    torch.testing.assert_close(upright, turned, rtol=0, atol=1e-5)
+    assert not torch.allclose(controller(observations.summary[:3]), upright, atol=1e-6)
 
 
 def test_every_epoch_shows_everything_once():

@@ -12,6 +12,7 @@ from fujinsplat.splat.raster.conventions import TILE_H, TILE_W
 from fujinsplat.splat.raster.projection import HALF_H, LEAN, REACH, SHARPNESS, SHARPNESS_Y, SHEAR, X, Y
 
 DIGIT = 11  # bits per pass of the radix sort: three passes order 32-bit keys
+FEW = 4  # tiles: for so few it is not worth asking which of them the ellipse reaches
 MASK = np.uint32((1 << DIGIT) - 1)
 
 
@@ -86,7 +87,7 @@ def bin_splats(places, splats, depths, radii, rects, tiles_x, tiles_y):
         x0, x1, y0, y1 = rects[i, 0], rects[i, 1], rects[i, 2], rects[i, 3]
         for ty in range(y0, y1):
             left, right = x0, x1
-            if x1 - x0 > 1 or y1 - y0 > 1:
+            if (x1 - x0) * (y1 - y0) > FEW:
                 left, right = _columns(places[i], splats[i], ty, x0, x1)
             for tx in range(left, right):
                 tile = ty * tiles_x + tx

@@ -1,4 +1,4 @@
-"""Front-to-back blending of each tile's splats, a row of a tile (one vector) at a time."""
+"""Front-to-back blending of each tile's splats, LANES pixels of a row at a time."""
 
 import numpy as np
 from numba import prange
@@ -9,6 +9,7 @@ from fujinsplat.splat.raster.projection import (
     BLUE,
     GREEN,
     HALF_H,
+    HALF_W,
     OPACITY,
     REACH,
     RED,
@@ -19,6 +20,7 @@ from fujinsplat.splat.raster.projection import (
     Y,
 )
 from fujinsplat.splat.vectors import (
+    LANES,
     MAGIC,
     above,
     at_most,
@@ -26,31 +28,33 @@ from fujinsplat.splat.vectors import (
     largest,
     lesser,
     load,
+    prefetch,
     splat,
     store,
     times_power_of_two,
 )
 
-PLANE = TILE_W * TILE_H
+# floats from one plane of a tile's state to the next: planes 4096 bytes apart would hold up each other's loads and
+# stores, since addresses are first compared by their last twelve bits
+PLANE = TILE_W * TILE_H + 4 * LANES
+AHEAD = 6  # splats: a tile's splats lie scattered in memory
 LOOK = 32  # splats between looks whether the whole tile is finished
 
-# exp(-s) = 2^n 2^f with n + f = -s log2(e), n an integer and |f| <= 1/2; 2^f is a degree-6 Chebyshev fit: one or two
-# units in float32's last place. Contributions end at s = ln 255 = 5.54; beyond REACH_MAX nothing is asked.
-REACH_MAX = 6.0
+# exp(-s) = 2^n 2^f with n + f = -s log2(e), n an integer and |f| <= 1/2; 2^f is a degree-5 Chebyshev fit, exact to
+# float32. Asked for are s up to ln 255 = 5.54; beyond about 80 the exponent overflows and the value means nothing.
 MINUS_LOG2_E = f4(-np.log2(np.e))
 _NODES = 0.5 * np.cos(np.pi * (np.arange(200) + 0.5) / 200)
-E6, E5, E4, E3, E2, E1, E0 = (f4(c) for c in np.polyfit(_NODES, np.exp2(_NODES), 6))
+E5, E4, E3, E2, E1, E0 = (f4(c) for c in np.polyfit(_NODES, np.exp2(_NODES), 5))
 
 
 @precise_inline
 def falloff(s):
-    """exp(-s) for a vector s in [0, REACH_MAX]."""
+    """exp(-s), lane by lane."""
     rate, magic = splat(MINUS_LOG2_E, s), splat(MAGIC, s)
     n = s * rate + magic
     f = s * rate - (n - magic)
-    p = ((splat(E6, s) * f + splat(E5, s)) * f + splat(E4, s)) * f + splat(E3, s)
-    p = ((p * f + splat(E2, s)) * f + splat(E1, s)) * f + splat(E0, s)
-    return times_power_of_two(p, n)
+    p = ((splat(E5, s) * f + splat(E4, s)) * f + splat(E3, s)) * f + splat(E2, s)
+    return times_power_of_two((p * f + splat(E1, s)) * f + splat(E0, s), n)
 
 
 @precise
@@ -60,18 +64,18 @@ def rows_reached(half, y):
     return int(first), int(max(first, min(float(TILE_H), np.floor(y + half) + 1.0)))
 
 
-@precise_inline
-def passes_by(middle, sharpness, lift, reach):
-    """Whether a splat's ellipse misses a row of the tile altogether."""
-    nearest = min(max(middle, 0.0), TILE_W - 1.0) - middle
-    return sharpness * nearest * nearest + lift > reach
+@precise
+def groups_reached(half, x):
+    """Half-open range of a row's groups of LANES pixels that a splat of half width `half` reaches, `x` its centre."""
+    first = max(0.0, np.floor((x - half) * (1.0 / LANES)))
+    return int(first), int(max(first, min(TILE_W / LANES, np.floor((x + half) * (1.0 / LANES)) + 1.0)))
 
 
 @precise
 def _finished(state):
     most = load(state, 0)
-    for row in range(1, TILE_H):
-        other = load(state, row * TILE_W)
+    for i in range(LANES, TILE_W * TILE_H, LANES):
+        other = load(state, i)
         most = above(other, most, other, most)
     return largest(most) < 0
 
@@ -85,8 +89,11 @@ def _blend_tile(ox, oy, columns, rows, places, splats, members, first, end, back
         state[r * TILE_W : r * TILE_W + columns] = 1
     like = load(state, 0)
     lane, zero, one = lane_numbers(like), splat(0.0, like), splat(1.0, like)
-    cap, stop, far = splat(ALPHA_MAX, like), splat(T_STOP, like), splat(REACH_MAX, like)
+    cap, stop = splat(ALPHA_MAX, like), splat(T_STOP, like)
     for j in range(first, end):
+        ahead = members[min(j + AHEAD, end - 1)]
+        prefetch(places, ahead)
+        prefetch(splats, ahead)
         member = members[j]
         x, y = places[member, X] - ox - 0.5, places[member, Y] - oy - 0.5
         sharpness, shear = splats[member, SHARPNESS], places[member, SHEAR]
@@ -99,24 +106,23 @@ def _blend_tile(ox, oy, columns, rows, places, splats, members, first, end, back
         )
         number = splat(j - first, like)
         row_first, row_end = rows_reached(splats[member, HALF_H], y)
+        group, group_end = groups_reached(splats[member, HALF_W], x)
         for row in range(row_first, row_end):
             dy = row - y
             middle, lift = x - shear * dy, sharpness_y * dy * dy
-            if passes_by(middle, sharpness, lift, reach):
-                continue
-            i = row * TILE_W
-            whole = np.floor(middle)  # in two steps, so that float32 rounds the small difference only
-            du = (lane - splat(whole, like)) - splat(middle - whole, like)
-            s = sharp * du * du + splat(lift, like)
-            alpha = at_most(s, limit, lesser(opacity * falloff(lesser(s, far)), cap), zero)
-            before = load(state, i)
-            after = before * (one - alpha)
-            weight = above(after, stop, alpha * before, zero)
-            store(state, i, above(after, stop, after, lesser(before, zero - before)))
-            store(state, i + PLANE, above(after, stop, number, load(state, i + PLANE)))
-            store(state, i + 2 * PLANE, load(state, i + 2 * PLANE) + weight * red)
-            store(state, i + 3 * PLANE, load(state, i + 3 * PLANE) + weight * green)
-            store(state, i + 4 * PLANE, load(state, i + 4 * PLANE) + weight * blue)
+            raised = splat(lift, like)
+            for i in range(row * TILE_W + group * LANES, row * TILE_W + group_end * LANES, LANES):
+                du = lane + splat(i - row * TILE_W - middle, like)
+                s = sharp * du * du + raised
+                alpha = at_most(s, limit, lesser(opacity * falloff(s), cap), zero)
+                before = load(state, i)
+                after = before * (one - alpha)
+                weight = above(after, stop, alpha * before, zero)
+                store(state, i, above(after, stop, after, lesser(before, zero - before)))
+                store(state, i + PLANE, above(after, stop, number, load(state, i + PLANE)))
+                store(state, i + 2 * PLANE, load(state, i + 2 * PLANE) + weight * red)
+                store(state, i + 3 * PLANE, load(state, i + 3 * PLANE) + weight * green)
+                store(state, i + 4 * PLANE, load(state, i + 4 * PLANE) + weight * blue)
         if (j - first) % LOOK == LOOK - 1 and _finished(state):
             break
     for r in range(rows):

@@ -10,7 +10,7 @@ import numpy as np
 from numba import prange
 
 from fujinsplat.splat.kernels import fast_parallel_kernel, precise
-from fujinsplat.splat.raster.blend import PLANE, REACH_MAX, falloff, passes_by, rows_reached
+from fujinsplat.splat.raster.blend import AHEAD, PLANE, falloff, groups_reached, rows_reached
 from fujinsplat.splat.raster.conventions import ALPHA_MAX, TILE_H, TILE_W
 from fujinsplat.splat.raster.projection import (
     BLUE,
@@ -30,6 +30,7 @@ from fujinsplat.splat.raster.projection import (
     H2U,
     H2Y,
     HALF_H,
+    HALF_W,
     OPACITY,
     REACH,
     RED,
@@ -39,7 +40,7 @@ from fujinsplat.splat.raster.projection import (
     X,
     Y,
 )
-from fujinsplat.splat.vectors import at_most, divide, lane_numbers, lesser, load, splat, store, total
+from fujinsplat.splat.vectors import LANES, at_most, divide, lane_numbers, lesser, load, prefetch, splat, store, total
 
 
 @precise
@@ -78,9 +79,12 @@ def _tile_backward(
     pairs[stop:end] = 0
     like = load(state, 0)
     lane, zero, one = lane_numbers(like), splat(0.0, like), splat(1.0, like)
-    cap, far = splat(ALPHA_MAX, like), splat(REACH_MAX, like)
+    cap = splat(ALPHA_MAX, like)
     for back in range(stop - first):
         j = stop - 1 - back
+        ahead = members[max(j - AHEAD, first)]
+        prefetch(places, ahead)
+        prefetch(splats, ahead)
         member = members[j]
         x, y = places[member, X] - ox - 0.5, places[member, Y] - oy - 0.5
         sharpness, shear = splats[member, SHARPNESS], places[member, SHEAR]
@@ -92,45 +96,44 @@ def _tile_backward(
             splat(splats[member, BLUE], like),
         )
         number = splat(j - first, like)
-        # sums over rows, lane by lane: of g = dL/dsigma times powers of h = d sigma/d position (in the ellipse's axes),
-        # and of weight times dL/dcolour
+        # sums over pixels, lane by lane: of g = dL/dsigma times powers of h = d sigma/d position (in the ellipse's
+        # axes), and of weight times dL/dcolour
         h1u, h2u = splat(places[member, H1U], like), splat(places[member, H2U], like)
         g0, g1, g2, g11, g12, g22, c0, c1, c2 = zero, zero, zero, zero, zero, zero, zero, zero, zero
         row_first, row_end = rows_reached(splats[member, HALF_H], y)
+        group, group_end = groups_reached(splats[member, HALF_W], x)
         for row in range(row_first, row_end):
             dy = row - y
             middle, lift = x - shear * dy, sharpness_y * dy * dy
-            if passes_by(middle, sharpness, lift, reach):
-                continue
-            i = row * TILE_W
-            whole = np.floor(middle)
-            du = (lane - splat(whole, like)) - splat(middle - whole, like)
-            s = sharp * du * du + splat(lift, like)
-            raw = opacity * falloff(lesser(s, far))
-            alpha = at_most(s, limit, lesser(raw, cap), zero)
-            alpha = at_most(number, load(state, i + 5 * PLANE), alpha, zero)
-            inverse = divide(one, one - alpha)
-            before = load(state, i) * inverse
-            store(state, i, before)
-            weight = alpha * before
-            v_red, v_green = load(state, i + 2 * PLANE), load(state, i + 3 * PLANE)
-            v_blue = load(state, i + 4 * PLANE)
-            seen = weight * (v_red * red + v_green * green + v_blue * blue)
-            behind = load(state, i + PLANE)
-            store(state, i + PLANE, behind + seen)
-            g = at_most(raw, cap, alpha * inverse * behind - seen, zero)  # nothing passes through the cap
-            h1 = h1u * du + splat(places[member, H1Y] * dy, like)
-            h2 = h2u * du + splat(places[member, H2Y] * dy, like)
-            along, across = g * h1, g * h2
-            g0 = g0 + g
-            g1 = g1 + along
-            g2 = g2 + across
-            g11 = g11 + along * h1
-            g12 = g12 + along * h2
-            g22 = g22 + across * h2
-            c0 = c0 + weight * v_red
-            c1 = c1 + weight * v_green
-            c2 = c2 + weight * v_blue
+            raised = splat(lift, like)
+            h1y, h2y = splat(places[member, H1Y] * dy, like), splat(places[member, H2Y] * dy, like)
+            for i in range(row * TILE_W + group * LANES, row * TILE_W + group_end * LANES, LANES):
+                du = lane + splat(i - row * TILE_W - middle, like)
+                s = sharp * du * du + raised
+                raw = opacity * falloff(s)
+                alpha = at_most(s, limit, lesser(raw, cap), zero)
+                alpha = at_most(number, load(state, i + 5 * PLANE), alpha, zero)
+                inverse = divide(one, one - alpha)
+                before = load(state, i) * inverse
+                store(state, i, before)
+                weight = alpha * before
+                v_red, v_green = load(state, i + 2 * PLANE), load(state, i + 3 * PLANE)
+                v_blue = load(state, i + 4 * PLANE)
+                seen = weight * (v_red * red + v_green * green + v_blue * blue)
+                behind = load(state, i + PLANE)
+                store(state, i + PLANE, behind + seen)
+                g = at_most(raw, cap, alpha * inverse * behind - seen, zero)  # nothing passes through the cap
+                h1, h2 = h1u * du + h1y, h2u * du + h2y
+                along, across = g * h1, g * h2
+                g0 = g0 + g
+                g1 = g1 + along
+                g2 = g2 + across
+                g11 = g11 + along * h1
+                g12 = g12 + along * h2
+                g22 = g22 + across * h2
+                c0 = c0 + weight * v_red
+                c1 = c1 + weight * v_green
+                c2 = c2 + weight * v_blue
         pairs[j, D_1], pairs[j, D_2] = total(g1), total(g2)
         pairs[j, D_11], pairs[j, D_12], pairs[j, D_22] = total(g11), total(g12), total(g22)
         pairs[j, D_OPACITY] = -total(g0) / splats[member, OPACITY]

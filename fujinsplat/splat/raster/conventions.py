@@ -16,9 +16,8 @@ ALPHA_MIN, ALPHA_MAX = 1 / 255, 0.999
 T_STOP = 1e-4
 SH_COEFFICIENTS = {1: 0, 4: 1, 9: 2, 16: 3}  # coefficients per channel -> degree
 
-# A row of a tile is one vector of the CPU. Rows that a splat does not reach are skipped, so a tile's height costs
-# nothing, while its width is always worked through in full.
-TILE_W, TILE_H = LANES, 32
+# Within a tile, rows and groups of LANES pixels that a splat does not reach are skipped, so a tile's size costs little.
+TILE_W, TILE_H = 4 * LANES, 16
 
 f4 = np.float32
 

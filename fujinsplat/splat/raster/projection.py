@@ -106,7 +106,7 @@ def _footprint(scales, i, a0, a1, r0, r1, r2):
 
 
 @precise_inline
-def _axes(c00, c01, c11, det):
+def _axes(c00, c01, c11):
     """Major axis (p1, p2) of the ellipse, a unit vector, and the covariance's eigenvalues; (-p2, p1) is the minor
     one."""
     half = 0.5 * (c00 - c11)
@@ -117,8 +117,9 @@ def _axes(c00, c01, c11, det):
         p1, p2 = c01, r + abs(half)
     n = np.sqrt(p1 * p1 + p2 * p2)
     if n > 0:
-        return p1 / n, p2 / n, larger, det / larger
-    return 1.0, 0.0, larger, det / larger
+        n = 1.0 / n
+        return p1 * n, p2 * n, larger
+    return 1.0, 0.0, larger
 
 
 @precise_inline
@@ -169,12 +170,14 @@ def _project_one(
     x0, x1 = _tile_range(u - half_w, u + half_w, TILE_W, -(-width // TILE_W))
     y0, y1 = _tile_range(v - half_h, v + half_h, TILE_H, -(-height // TILE_H))
     rects[i, 0], rects[i, 1], rects[i, 2], rects[i, 3] = x0, x1, y0, y1
-    shear = -c01 / c11
+    by_det, by_c11 = 1.0 / det, 1.0 / c11
+    shear = -c01 * by_c11
     places[i, X], places[i, Y], places[i, SHEAR] = u, v, shear
-    p1, p2, larger, smaller = _axes(c00, c01, c11, det)
-    places[i, H1U], places[i, H1Y] = p1 / larger, (p2 - p1 * shear) / larger
-    places[i, H2U], places[i, H2Y] = -p2 / smaller, (p1 + p2 * shear) / smaller
-    splats[i, SHARPNESS], splats[i, SHARPNESS_Y] = 0.5 * c11 / det, 0.5 / c11
+    p1, p2, larger = _axes(c00, c01, c11)
+    by_larger, by_smaller = 1.0 / larger, larger * by_det
+    places[i, H1U], places[i, H1Y] = p1 * by_larger, (p2 - p1 * shear) * by_larger
+    places[i, H2U], places[i, H2Y] = -p2 * by_smaller, (p1 + p2 * shear) * by_smaller
+    splats[i, SHARPNESS], splats[i, SHARPNESS_Y] = 0.5 * c11 * by_det, 0.5 * by_c11
     splats[i, REACH], splats[i, OPACITY] = reach, opacity
     splats[i, HALF_W], splats[i, HALF_H] = half_w, half_h
     splats[i, LEAN] = half_w * c01 / c00  # dy at the splat's rightmost point
@@ -242,8 +245,8 @@ def _shape_backward(i, quats, scales, splats, grads, a0, a1, v_quats, v_scales):
     """Gradients of quaternion and scale into their arrays; returns those of the Jacobian's two rows. The picture
     position's gradient is turned from the ellipse's axes to the picture's on the way."""
     q, r0, r1, r2 = _rotation(quats, i)
-    b0, b1, c00, c01, c11, det = _footprint(scales, i, a0, a1, r0, r1, r2)
-    p1, p2, _larger, _smaller = _axes(c00, c01, c11, det)
+    b0, b1, c00, c01, c11, _det = _footprint(scales, i, a0, a1, r0, r1, r2)
+    p1, p2, _larger = _axes(c00, c01, c11)
     s1, s2 = np.float64(grads[i, D_1]), np.float64(grads[i, D_2])
     grads[i, D_1], grads[i, D_2] = p2 * s2 - p1 * s1, -p2 * s1 - p1 * s2
     # dL/dc = -1/2 sum of g h h^T and c = B B^T: columns of dL/dB, each through the ellipse's axes
