@@ -1,22 +1,26 @@
 #!/usr/bin/env bash
 # A real one-node SLURM on this machine, from Debian's packages: `cluster.sh start STATE_FOLDER`, `cluster.sh stop STATE_FOLDER`.
 # Needs root. `start` installs what is missing, keeps a copy of any existing configuration, and notes the pid of everything
-# it starts; `stop` ends exactly those and puts the configuration back.
+# it starts; `stop` ends exactly those and puts the configuration back. Exit status 3: this machine does not let SLURM run.
 set -euo pipefail
+action=$1
 state=$2
-conf=/etc/slurm
+conf=/etc/slurm # the job steps' plugin drops SLURM_CONF, so the usual place it must be
+files="slurm.conf gres.conf cgroup.conf"
 
-start() {
-  mkdir -p "$state"
-  if ! command -v slurmctld >/dev/null || ! command -v munged >/dev/null; then
-    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends slurm-wlm munge
-  fi
-  mkdir -p "$conf" /var/spool/slurmctld /var/spool/slurmd /run/munge
-  [ -f /etc/munge/munge.key ] || /usr/sbin/mungekey --create
-  chown -R munge: /run/munge /etc/munge /var/lib/munge /var/log/munge
-  for file in slurm.conf gres.conf cgroup.conf; do
-    [ ! -f "$conf/$file" ] || cp "$conf/$file" "$state/$file.before"
+cannot() {
+  echo "$1" >&2
+  tail -n 5 "$state"/munged.log "$state"/slurmctld.log "$state"/slurmd.log >&2 2>/dev/null || true
+  stop
+  exit 3
+}
+
+configure() {
+  mkdir -p "$conf" "$state/slurmctld" "$state/slurmd"
+  for file in $files; do
+    [ ! -f "$conf/$file" ] || mv "$conf/$file" "$state/$file.before"
   done
+  touch "$state/configured"
   node=$(hostname -s)
   memory=$(free -m | awk '/^Mem/ {print int($2 * 0.9)}')
   cat > "$conf/slurm.conf" <<CONF
@@ -34,8 +38,10 @@ JobAcctGatherFrequency=1
 JobAcctGatherParams=OverMemoryKill
 AccountingStorageType=accounting_storage/none
 ReturnToService=2
-StateSaveLocation=/var/spool/slurmctld
-SlurmdSpoolDir=/var/spool/slurmd
+StateSaveLocation=$state/slurmctld
+SlurmdSpoolDir=$state/slurmd
+SlurmctldPidFile=$state/slurmctld/own.pid
+SlurmdPidFile=$state/slurmd/own.pid
 SlurmctldLogFile=$state/slurmctld.log
 SlurmdLogFile=$state/slurmd.log
 MinJobAge=300
@@ -46,31 +52,61 @@ NodeName=$node NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$memory Gres=gpu:1 St
 PartitionName=main Nodes=$node Default=YES MaxTime=INFINITE State=UP
 CONF
   echo "NodeName=$node Name=gpu File=/dev/null" > "$conf/gres.conf"
-  setpriv --reuid munge --regid munge --clear-groups /usr/sbin/munged --foreground >"$state/munged.log" 2>&1 &
-  echo $! > "$state/munged.pid"
-  sleep 1
-  slurmctld -D -c >/dev/null 2>&1 &
+  # releases after 22.05 look for cgroups even when nothing here uses them
+  case $(slurmd -V) in *" 22."*) ;; *) echo "CgroupPlugin=disabled" > "$conf/cgroup.conf" ;; esac
+}
+
+start() {
+  mkdir -p "$state"
+  if ! command -v slurmctld >/dev/null || ! command -v slurmd >/dev/null || ! command -v munged >/dev/null; then
+    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends slurm-wlm munge; } >&2 \
+      || cannot "apt-get could not install slurm-wlm and munge"
+  fi
+  if timeout 5 sinfo -h >/dev/null 2>&1; then
+    echo "a SLURM answers here already; this script starts one only where there is none" >&2
+    exit 3
+  fi
+  configure
+  if ! munge -n >/dev/null 2>&1; then # a munged of the machine's own serves as well, and is left alone
+    mkdir -p /run/munge
+    [ -f /etc/munge/munge.key ] || /usr/sbin/mungekey --create
+    chown -R munge: /run/munge /etc/munge /var/lib/munge /var/log/munge
+    setpriv --reuid munge --regid munge --clear-groups /usr/sbin/munged --foreground >"$state/munged.log" 2>&1 &
+    echo $! > "$state/munged.pid"
+    for _ in $(seq 20); do munge -n >/dev/null 2>&1 && break; sleep 0.5; done
+    munge -n >/dev/null 2>&1 || cannot "munged did not start"
+  fi
+  slurmctld -D >"$state/slurmctld.out" 2>&1 &
   echo $! > "$state/slurmctld.pid"
-  sleep 1
-  slurmd -D -c >/dev/null 2>&1 &
+  slurmd -D >"$state/slurmd.out" 2>&1 &
   echo $! > "$state/slurmd.pid"
-  for _ in $(seq 30); do
-    if [ "$(timeout 5 sinfo -h -o %t 2>/dev/null)" = idle ]; then echo "SLURM is up on $node"; return; fi
-    sleep 1
+  for _ in $(seq 60); do
+    if [ "$(timeout 5 sinfo -h -o %t 2>/dev/null)" = idle ]; then echo "SLURM is up on $(hostname -s)"; return; fi
+    sleep 0.5
   done
-  echo "SLURM did not come up; see $state/*.log" >&2
-  exit 1
+  cannot "slurmctld and slurmd did not come up within half a minute"
 }
 
 stop() {
-  timeout 10 scancel --user=root --quiet 2>/dev/null || true
+  if [ -f "$state/slurmctld.pid" ]; then
+    timeout 10 scancel --user=root --quiet 2>/dev/null || true
+    # a job's own processes end with its step; slurmd must live until then
+    for _ in $(seq 40); do [ -n "$(timeout 5 squeue -h 2>/dev/null)" ] || break; sleep 0.5; done
+  fi
   for daemon in slurmd slurmctld munged; do
-    [ ! -f "$state/$daemon.pid" ] || kill "$(cat "$state/$daemon.pid")" 2>/dev/null || true
+    [ -f "$state/$daemon.pid" ] || continue
+    pid=$(cat "$state/$daemon.pid")
+    kill "$pid" 2>/dev/null || true
+    for _ in $(seq 40); do kill -0 "$pid" 2>/dev/null || break; sleep 0.25; done
+    kill -KILL "$pid" 2>/dev/null || true
     rm -f "$state/$daemon.pid"
   done
-  for file in slurm.conf gres.conf cgroup.conf; do
-    if [ -f "$state/$file.before" ]; then mv "$state/$file.before" "$conf/$file"; else rm -f "$conf/$file"; fi
+  [ -f "$state/configured" ] || return 0
+  for file in $files; do
+    rm -f "$conf/$file"
+    [ ! -f "$state/$file.before" ] || mv "$state/$file.before" "$conf/$file"
   done
+  rm -f "$state/configured"
 }
 
-"$1"
+"$action"

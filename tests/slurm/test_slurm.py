@@ -1,8 +1,8 @@
 """The workflow on a real SLURM, started on this machine for these tests and stopped by pid afterwards."""
 
 import filecmp
+import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,9 +18,17 @@ QUICK = (
     *("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"),
     *("--latency-wait", "5"),
 )
+DAEMONS = ("munged", "slurmctld", "slurmd", "slurmstepd")
 
-# what two runs may differ in: times, and what tells of them
-VOLATILE = re.compile(r"/(logs|benchmarks|checkpoints|figures)/|report\.html$|\.log\.jsonl$|/metrics/.*\.json$")
+# what two runs may differ in: how long things took
+NOT_RESULTS = ("logs", "benchmarks", "checkpoints")
+TIMES = ("seconds", "time", "training_seconds")
+
+
+def running(*names: str) -> set[str]:
+    """Pids of the processes with these names."""
+    listed = subprocess.run(["pgrep", "-x", "|".join(names)], capture_output=True, text=True, check=False)
+    return set(listed.stdout.split())
 
 
 @pytest.fixture(scope="module")
@@ -29,38 +37,86 @@ def cluster(tmp_path_factory):
         pytest.skip("set FUJINSPLAT_TEST_SLURM=1 to start a SLURM on this machine (as root; several minutes)")
     if os.geteuid() != 0:
         pytest.skip("starting a SLURM needs root")
-    if not (shutil.which("slurmctld") and shutil.which("munged")):
-        pytest.skip("no SLURM here: apt-get install slurm-wlm munge")
     state = tmp_path_factory.mktemp("slurm")
-    subprocess.run([CLUSTER, "start", state], check=True, timeout=120)
-    yield state
-    subprocess.run([CLUSTER, "stop", state], check=False, timeout=60)
+    before = running(*DAEMONS)
+    configuration = sorted(Path("/etc/slurm").glob("*.conf"))
+    started = subprocess.run([CLUSTER, "start", state], stderr=subprocess.PIPE, text=True, timeout=600, check=False)
+    if started.returncode == 3:
+        pytest.skip(f"this machine does not let SLURM run: {started.stderr.strip()[-1500:]}")
+    assert started.returncode == 0, started.stderr
+    try:
+        yield state
+    finally:
+        subprocess.run([CLUSTER, "stop", state], check=True, timeout=120)
+    assert running(*DAEMONS) == before, "everything that was started is stopped, and nothing else"
+    assert sorted(Path("/etc/slurm").glob("*.conf")) == configuration
+
+
+def timeless(value):
+    """A JSON value without the times in it."""
+    if isinstance(value, dict):
+        return {name: timeless(part) for name, part in value.items() if name not in TIMES}
+    return [timeless(part) for part in value] if isinstance(value, list) else value
+
+
+def same(left: Path, right: Path) -> bool:
+    """Equal bytes; or, where a file tells times, equal but for these."""
+    if filecmp.cmp(left, right, shallow=False):
+        return True
+    if left.suffix == ".json":
+        return timeless(json.loads(left.read_text())) == timeless(json.loads(right.read_text()))
+    if left.suffix == ".jsonl":
+        lines = [[timeless(json.loads(line)) for line in file.read_text().splitlines()] for file in (left, right)]
+        return lines[0] == lines[1]
+    return False
 
 
 def differing(left: Path, right: Path) -> list[str]:
-    """Result files that are missing on one side or differ."""
+    """Files below results/ and data/ that are missing on one side or differ."""
     names = {
-        str(path.relative_to(folder))
+        path.relative_to(folder)
         for folder in (left, right)
-        for path in (folder / "results").rglob("*")
-        if path.is_file() and not VOLATILE.search(f"/{path.relative_to(folder)}")
+        for part in ("results", "data")
+        for path in (folder / part).rglob("*")
+        if path.is_file() and not any(name in path.relative_to(folder).parts for name in NOT_RESULTS)
     }
-    _, mismatched, missing = filecmp.cmpfiles(left, right, sorted(names), shallow=False)
-    return [*mismatched, *missing]
+    assert len(names) > 100, "a whole build has more files"
+    return [
+        str(name)
+        for name in sorted(names)
+        if not ((left / name).is_file() and (right / name).is_file() and same(left / name, right / name))
+    ]
 
 
-def queued(rule: str) -> list[str]:
-    """Ids of the running jobs of one rule."""
-    listed = subprocess.run(["squeue", "-h", "-t", "R", "-o", "%i %k"], capture_output=True, text=True, check=True)
-    return [line.split()[0] for line in listed.stdout.splitlines() if rule in line]
+def submitted(run: str) -> list[dict[str, str]]:
+    """Every job of one run that SLURM remembers: its id, comment (rule and wildcards), generic resources, state."""
+    fields = {"id": "%i", "comment": "%k", "gres": "%b", "state": "%T", "cpus": "%C", "memory": "%m"}
+    command = ["squeue", "-h", "--states=all", "--name", run, "--format", "|".join(fields.values())]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [dict(zip(fields, line.split("|"), strict=True)) for line in listed.stdout.splitlines()]
+
+
+def run_name(log: str) -> str:
+    """The name that all jobs of a run share, from Snakemake's own words."""
+    return log.split("SLURM run ID: ")[1].split()[0]
 
 
 def test_a_cluster_run_gives_the_files_of_a_local_one(cluster, built, make_workspace, tmp_path):
     scenes = built.config()["datasets"]["demo"]["scenes"]
     workspace = make_workspace(tmp_path, scenes, build="main")
-    workspace.snakemake(*PROFILE, *QUICK, timeout=1500)
+    planned = sum(workspace.jobs().values())
+    done = workspace.snakemake(*PROFILE, *QUICK, timeout=1800)
     assert differing(built.folder, workspace.folder) == []
-    assert list((workspace.folder / "logs/slurm").rglob("*.log")), "job logs lie where the profile says"
+
+    run = run_name(done.stdout + done.stderr)
+    assert run.startswith("fujinsplat_")
+    jobs = submitted(run)
+    assert {job["state"] for job in jobs} == {"COMPLETED"}
+    assert len(jobs) < 0.8 * planned, "short jobs share submissions"
+    assert not [job for job in jobs if "gpu" in job["gres"]], "device: cpu asks for no GPU"
+    training = next(job for job in jobs if "rule_splat_train" in job["comment"] and "Hayate" in job["comment"])
+    logs = list((workspace.folder / "logs/slurm/rule_splat_train").rglob(f"{training['id']}.log"))
+    assert len(logs) == 1 and "Hayate" in logs[0].parent.name, "rule and wildcards lead to a job's log"
 
 
 def test_a_cancelled_training_continues_from_its_checkpoint(cluster, built, tmp_path):
@@ -70,45 +126,68 @@ def test_a_cancelled_training_continues_from_its_checkpoint(cluster, built, tmp_
         shutil.copytree(built.folder, tmp_path / name, symlinks=True)
         copies[name] = type(built)(tmp_path / name)
         config = built.config()
-        config["datasets"]["demo"]["settings"]["splat"].update(iterations=2500, checkpoint_seconds=1)
+        config["datasets"]["demo"]["settings"]["splat"].update(iterations=1500, checkpoint_seconds=1)
         copies[name].write_config(config)
     copies["local"].snakemake(target)
 
     workspace = copies["slurm"]
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), target]
     command += [*PROFILE, *QUICK, "--retries", "0"]
-    log = (tmp_path / "first.log").open("w")
-    process = subprocess.Popen(command, cwd=workspace.folder, stdout=log, stderr=subprocess.STDOUT)
+    log = tmp_path / "first.log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(command, cwd=workspace.folder, stdout=stream, stderr=subprocess.STDOUT)
     try:
         checkpoints = workspace.folder / "results/demo/checkpoints/Kogarashi/raw_base"
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + 240
         while not (checkpoints.is_dir() and any(checkpoints.iterdir())):
-            assert time.monotonic() < deadline and process.poll() is None, (tmp_path / "first.log").read_text()[-3000:]
-            time.sleep(0.5)
-        subprocess.run(["scancel", *queued("splat_train")], check=True)
+            assert time.monotonic() < deadline and process.poll() is None, log.read_text()[-3000:]
+            time.sleep(0.2)
+        jobs = submitted(run_name(log.read_text()))
+        subprocess.run(["scancel", *(job["id"] for job in jobs if job["state"] == "RUNNING")], check=True)
         assert process.wait(timeout=120) != 0, "the cancelled job fails the run"
     finally:
         process.kill()
+        process.wait()
+    assert [job["state"] for job in submitted(run_name(log.read_text()))] == ["CANCELLED"]
     assert not (workspace.folder / target).exists(), "nothing half-written is taken as done"
 
     workspace.snakemake(target, *PROFILE, *QUICK)
-    assert (
-        "continuing at iteration" in (workspace.folder / "results/demo/logs/splat/Kogarashi.raw_base.log").read_text()
-    )
+    said = (workspace.folder / "results/demo/logs/splat/Kogarashi.raw_base.log").read_text()
+    assert "continuing at iteration" in said
     model = "results/demo/gaussians/Kogarashi/raw_base.linear.safetensors"
     assert filecmp.cmp(copies["local"].folder / model, workspace.folder / model, shallow=False)
 
 
+def test_a_rule_that_profits_from_a_gpu_is_given_one_unless_the_config_says_cpu(cluster, copy_of_build):
+    """A render of the real workflow on the pretend device; torch sees none there and falls back to the CPU."""
+    config = copy_of_build.config()
+    config["device"] = "auto"
+    copy_of_build.write_config(config)
+    target = "results/demo/renders/Kogarashi/raw_base"
+    before = {path.name: path.read_bytes() for path in (copy_of_build.folder / target).iterdir()}
+    shutil.rmtree(copy_of_build.folder / target)
+    done = copy_of_build.snakemake(target, "--rerun-triggers", "mtime", *PROFILE, *QUICK)
+    (job,) = submitted(run_name(done.stdout + done.stderr))
+    assert "gpu:1" in job["gres"], job
+    assert {path.name: path.read_bytes() for path in (copy_of_build.folder / target).iterdir()} == before
+
+
+# three jobs as the rules make them, each over one limit or in need of a device
 SNAKEFILE = """
 from fujinsplat.workflow import Plan
 
 rule all:
-    input: "memory.txt", "gpu.txt"
+    input: "memory.txt", "time.txt", "gpu.txt"
 
 rule memory:
     output: "memory.txt"
     resources: mem_mb=Plan.grows(500), runtime=5
     shell: "python3 -c 'x = bytearray(550 << 20); import time; time.sleep(8)' && touch {output}"
+
+rule time:
+    output: "time.txt"
+    resources: mem_mb=400, runtime=Plan.grows(1)
+    shell: "while [ $(wc -l < seconds.log) -lt 100 ]; do echo x >> seconds.log; sleep 1; done; touch {output}"
 
 rule gpu:
     output: "gpu.txt"
@@ -117,19 +196,25 @@ rule gpu:
 """
 
 
-def test_a_memory_kill_is_retried_with_more_and_a_gpu_is_given(cluster, tmp_path):
+def test_jobs_over_their_memory_or_time_are_retried_with_more_and_a_gpu_is_given(cluster, tmp_path):
+    """The minute of the time limit is SLURM's smallest; the job keeps what it did, as a training does."""
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    (tmp_path / "seconds.log").touch()
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", *PROFILE, *QUICK],
         cwd=tmp_path,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=500,
         check=False,
     )
     text = done.stdout + done.stderr
     assert done.returncode == 0, text[-4000:]
     assert (tmp_path / "gpu.txt").read_text().strip() == "device=0"
-    assert "mem_mb=1000" in text, "the second attempt asks for twice the memory"
+    jobs = submitted(run_name(text))
+    ends = {rule: [j["state"] for j in jobs if j["comment"] == f"rule_{rule}"] for rule in ("memory", "time", "gpu")}
+    assert ends["gpu"] == ["COMPLETED"]
+    assert sorted(ends["time"]) == ["COMPLETED", "TIMEOUT"]
+    assert ends["memory"].count("COMPLETED") == 1 and len(ends["memory"]) == 2, ends
+    assert "mem_mb=1000" in text and "runtime=2" in text, "the second attempts ask for twice as much"

@@ -56,6 +56,30 @@ def test_one_more_scene_keeps_what_the_others_have(copy_of_build):
     copy_of_build.write_config(config)
     jobs = copy_of_build.jobs()
     assert jobs["demo_scene"] == jobs["capture_source"] == jobs["isp_calibrate"] == 1
+    assert jobs["actions_fit"] == jobs["actions_veil"] == 1
+    assert "demo_external" not in jobs and "synthesis_sample" not in jobs, "captures do not depend on scenes"
+    # the controller learns from all scenes; what does not go through it is not made again for the others
+    scores = [f"results/demo/metrics/{scene}/raw_base.csv" for scene in config["datasets"]["demo"]["scenes"]]
+    assert copy_of_build.jobs(*scores)["splat_train"] == 1
+
+
+def test_one_more_dataset_is_its_own_build(copy_of_build):
+    """A block beside the demo's: the demo stays done, and the new one is built from its own files alone."""
+    config = copy_of_build.config()
+    settings = config["datasets"]["demo"]["settings"]
+    config["datasets"]["mine"] = {
+        "root": "data/mine",
+        "made_by_demo": True,
+        "external": "data/mine/external",
+        "scenes": ["Arashi"],
+        "settings": settings,
+    }
+    copy_of_build.write_config(config)
+    assert copy_of_build.jobs() == {}
+    jobs = copy_of_build.snakemake("--dry-run", "--config", "dataset=mine").stdout
+    outputs = re.findall(r"^    output: (.*)$", jobs, re.M)
+    assert len(outputs) > 20
+    assert all(path.startswith(("results/mine/", "data/mine/")) for line in outputs for path in line.split(", "))
 
 
 def test_a_mistake_in_the_config_stops_before_any_job(make_workspace, tmp_path):
