@@ -4,12 +4,14 @@ import fcntl
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from fujinsplat.errors import UserError
 
+PLACES = 64  # processes of ours that one GPU is shared by, at most
 _claims = []  # open lock files; the operating system releases them when the process ends, however it ends
 
 
@@ -36,7 +38,7 @@ def use_threads(threads: int | None) -> int:
 def pick_device(device: str = "auto") -> str:
     """`auto` is CUDA when torch sees a device, otherwise the CPU; a named device that is absent is an error.
 
-    With several GPUs, each process takes one that no other process of ours uses.
+    With several GPUs, each process takes one that no other process of ours uses, or that the fewest use.
     """
     import torch
 
@@ -50,26 +52,77 @@ def pick_device(device: str = "auto") -> str:
     if device == "cuda" and count > 1:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         names = visible.split(",") if visible else [str(i) for i in range(count)]
-        return f"cuda:{claim(names)}"
+        return f"cuda:{claim(names[:count])}"
     return device
 
 
 def claim(names: list[str], folder: Path | None = None) -> int:
     """The index of a name nobody else holds, held from now on until this process ends.
 
-    When all are taken the process shares one, chosen by its pid so that sharing spreads evenly.
+    When all are taken, processes share them evenly: each name has several places, and no second place is given away
+    before every first one is.
     """
     folder = folder or Path(tempfile.gettempdir())
-    for index, name in enumerate(names):
-        lock = (folder / f"fujinsplat-gpu-{name.strip().replace('/', '_')}.lock").open("a")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
-            continue
-        _claims.append(lock)
-        return index
+    for place in range(PLACES):
+        for index, name in enumerate(names):
+            lock = _locked(folder / f"fujinsplat-gpu-{name.strip().replace('/', '_')}.{place}.lock")
+            if lock is not None:
+                _claims.append(lock)
+                return index
     return os.getpid() % len(names)
+
+
+def _locked(path: Path) -> IO | None:
+    """The lock file, held; None when another process holds it, or another user keeps it to themselves.
+
+    An existing file is opened for reading: that is all a lock needs, and all that a shared folder for temporary files
+    allows with another user's file.
+    """
+    try:
+        lock = path.open() if path.exists() else path.open("a")
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        return None
+    return lock
+
+
+@contextmanager
+def exclusive(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock file `path` inside this block, and waits for it first; `waiting` is called when that takes time.
+
+    For a job that keeps state on disk: a Snakemake that was killed leaves its jobs running, and the next one starts the
+    same job again. The lock ends with the process, however it ends. A file system without locks is worked on without.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        lock = path.open("a")
+        try:
+            _wait_for(lock, waiting)
+            if path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                break
+            lock.close()  # who held it has removed it: take the one that others see
+        except BaseException:
+            lock.close()
+            raise
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        lock.close()
+
+
+def _wait_for(lock: IO, waiting: Callable[[], None]) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        waiting()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError:
+        pass
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from fujinsplat.capture import read_cameras
 from fujinsplat.config import SplatSettings
 from fujinsplat.files import atomic_file, write_json
 from fujinsplat.progress import say
+from fujinsplat.runtime import exclusive
 from fujinsplat.splat.export import agreement, bake
 from fujinsplat.splat.ply import write_ply
 from fujinsplat.splat.train import Inputs, Trained, train
@@ -22,6 +23,13 @@ class Outputs:
 
 
 def run(inputs: Inputs, outputs: Outputs, settings: SplatSettings, checkpoints: Path, device: str) -> None:
+    """One process at a time works on a folder of checkpoints; a second one waits, then goes on from what it finds."""
+    waiting = f"another process trains in {checkpoints}; waiting until it has finished or was stopped"
+    with exclusive(checkpoints.with_name(f"{checkpoints.name}.lock"), lambda: say(waiting)):
+        _run(inputs, outputs, settings, checkpoints, device)
+
+
+def _run(inputs: Inputs, outputs: Outputs, settings: SplatSettings, checkpoints: Path, device: str) -> None:
     trained = train(inputs, settings, checkpoints, device)
     source, held = (read_cameras(inputs.cameras, part) for part in ("source", "held"))
     baked = bake(trained.gaussians, source, settings)
