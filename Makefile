@@ -45,6 +45,7 @@ $(READY): envs/lock.txt envs/torch-$(DEVICE).txt pyproject.toml
 	@$(PIP) $(if $(filter cpu,$(DEVICE)),--no-deps) --requirement envs/torch-$(DEVICE).txt 2>$(VENV)/pip.log || { tail -5 $(VENV)/pip.log; \
 	  echo "torch's $(DEVICE) build was not found: pass PyTorch's own $(DEVICE) wheel index, as its 'Start Locally' page prints it: make $(MAKECMDGOALS) PIP_FLAGS='--extra-index-url ...'"; exit 1; }
 	@$(PIP) --no-deps --no-build-isolation --editable . 2>$(VENV)/pip.log || { tail -5 $(VENV)/pip.log; exit 1; }
+	@echo "Compiling the CPU kernels ..." && $(BIN)/python -m fujinsplat.compile
 	@touch $@
 
 clean:

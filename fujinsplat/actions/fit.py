@@ -15,6 +15,7 @@ from fujinsplat.errors import UserError
 from fujinsplat.flow import layout
 from fujinsplat.flow.operator import apply
 from fujinsplat.flow.photometric import Target, photometric
+from fujinsplat.optim import Adam
 from fujinsplat.progress import progress
 from fujinsplat.runtime import one_torch_thread
 
@@ -86,7 +87,7 @@ def fit(
     device = base_encoded.device
     action = layout.zeros(views, K=K, M=M, device=device) if start is None else start.to(device).clone()
     action.requires_grad_()
-    optimizer = torch.optim.Adam([action], lr=settings.lr)
+    optimizer = Adam([action], lr=settings.lr)
     target = Target(clean_encoded)
 
     def losses() -> torch.Tensor:

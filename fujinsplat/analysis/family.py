@@ -12,6 +12,7 @@ import torch
 from fujinsplat.config import AnalysisSettings
 from fujinsplat.flow import layout
 from fujinsplat.flow.operator import apply
+from fujinsplat.optim import AdamW
 
 
 def displacements(actions: torch.Tensor, K: int, M: int, side: int) -> np.ndarray:
@@ -90,7 +91,7 @@ def classify(
     targets = torch.from_numpy(labels).long()
     # RAW through smoke is dark and flat; a fixed scale keeps its brightness readable and the gradients alive
     level = summaries[train].mean().clamp_min(1e-6)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-4, weight_decay=1e-5)
+    optimizer = AdamW(network.parameters(), lr=3e-4, weight_decay=1e-5)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(s.classifier_steps, 1))
     for _ in range(s.classifier_steps):
         batch = train[torch.randint(len(train), (16,), generator=generator)]

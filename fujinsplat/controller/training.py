@@ -23,6 +23,7 @@ from fujinsplat.errors import UserError
 from fujinsplat.files import write_tensors
 from fujinsplat.flow import probe_grid
 from fujinsplat.flow.photometric import Target
+from fujinsplat.optim import AdamW
 from fujinsplat.progress import progress, say
 
 TERMS = ("parameter", "reconstruction", "function")
@@ -65,9 +66,7 @@ class _Trainer:
         controller.curve_heads.requires_grad_(observations.curves)
         controller.coupling_head.requires_grad_(observations.couplings)
         self.parameters = [parameter for parameter in controller.parameters() if parameter.requires_grad]
-        self.optimiser = torch.optim.AdamW(
-            self.parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=True
-        )
+        self.optimiser = AdamW(self.parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
         self.losses = torch.zeros(settings.steps, len(TERMS))
         self.probes = probe_grid(dtype=torch.float32, device=device)
         described = [settings.model_dump(mode="json", exclude={"checkpoint_seconds"}), objective, observations.key]

@@ -1,9 +1,9 @@
 """How every numeric kernel of the demo world is compiled.
 
-Cached on disk, without the interpreter's lock (views are rendered side by side by plain threads), with IEEE division
+Kept on disk, without the interpreter's lock (views are rendered side by side by plain threads), with IEEE division
 and without the parts of fast arithmetic that would forbid infinities.
 """
 
-from numba import njit
+from fujinsplat import jit
 
-kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "arcp", "reassoc", "nsz", "afn"})
+kernel = jit.kernel(nogil=True, error_model="numpy", fastmath={"contract", "arcp", "reassoc", "nsz", "afn"})

@@ -29,7 +29,7 @@ from fujinsplat.flow.simd import (
     store,
     store_rgb,
 )
-from fujinsplat.flow.stale import follow
+from fujinsplat.jit import kernel
 
 REGISTER = lanes(1)
 PIXELS_PER_TASK = 8192
@@ -37,7 +37,7 @@ PIXELS_PER_TASK = 8192
 KEPT = 5
 
 _part = {"error_model": "numpy", "nogil": True}
-_whole = {**_part, "cache": True, "parallel": True}
+_whole = {**_part, "parallel": True}
 
 
 @njit(**_part)
@@ -146,7 +146,7 @@ def _walk(r, g, b, row, knot_row, K, M, curves, nodes, couplings, wide, wide_kno
     return _rotated(x, y, z, -K)
 
 
-@njit(**_whole)
+@kernel(**_whole)
 def run(rgb, out, B, N, K, M, curves, nodes, couplings, wide, wide_knots, inverse):
     """`rgb` to `out`, both flat `[B * N * 3]`. A task's last pixels, fewer than LANES, go through a padded copy."""
     n = REGISTER // rgb.itemsize
@@ -233,7 +233,7 @@ def _pull_back(
     return x, y, z
 
 
-@njit(**_whole)
+@kernel(**_whole)
 def gradient(
     rgb,
     out_gradient,
@@ -294,7 +294,3 @@ def gradient(
             store_rgb(pixels, 0, r, g, b)
             for i in range(count):
                 in_gradient[at + i] = pixels[i]
-
-
-for _kernel in (run, gradient):
-    follow(_kernel, "kernels.py", "simd.py", "layout.py")

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit, prange
 
-from fujinsplat.flow.stale import follow
 from fujinsplat.isp.fastmath import exp32, log32
+from fujinsplat.jit import kernel
 
 CHUNK = 4096
 _f = np.float32
@@ -41,7 +41,7 @@ def _sum(values):
     return total
 
 
-@njit(cache=True, error_model="numpy", parallel=True, nogil=True)
+@kernel(error_model="numpy", parallel=True, nogil=True)
 def value_and_gradient(z, j, j_linear, gradient, weight_encoded, weight_range):
     """`z`, `j`, `j_linear`, `gradient`: float32 `[B, 3N]`; fills `gradient`, returns the losses' sums `[B, chunks]`.
 
@@ -67,6 +67,3 @@ def value_and_gradient(z, j, j_linear, gradient, weight_encoded, weight_range):
         )
         sums[b, c] = _sum(losses)
     return sums
-
-
-follow(value_and_gradient, "photometric_kernel.py", "../isp/fastmath.py")

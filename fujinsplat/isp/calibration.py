@@ -11,6 +11,7 @@ from fujinsplat.isp import fused, fused_terms, objective, reference
 from fujinsplat.isp.initial import initial_state
 from fujinsplat.isp.model import BaseISP
 from fujinsplat.isp.samples import Samples, Views, ViewSamples, draw
+from fujinsplat.optim import Adam
 from fujinsplat.progress import progress
 
 
@@ -92,7 +93,7 @@ def optimise(base: BaseISP, samples: Samples, settings: IspSettings, use_referen
     loss_of = loss_reference if use_reference or device.type != "cpu" else loss_fused
     rates = [settings.lr_front, settings.lr_curves, settings.lr_lattice]
     groups = [base.front_parameters(), base.curve_parameters(), base.lattice_parameters()]
-    adam = torch.optim.Adam(
+    adam = Adam(
         [{"params": group, "lr": rate} for group, rate in zip(groups, rates, strict=True)],
         betas=(0.9, 0.999),
         eps=1e-8,

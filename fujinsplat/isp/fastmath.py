@@ -10,7 +10,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 FLAGS = {"contract", "nsz", "arcp"}  # fused multiply-adds; infinities and NaN keep their meaning
-OPTIONS = {"fastmath": FLAGS, "error_model": "numpy", "cache": True}
+OPTIONS = {"fastmath": FLAGS, "error_model": "numpy"}
 
 _LOG2E = np.float32(1.4426950408889634)
 _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)

@@ -1,12 +1,17 @@
 """The objective's large sums, each with its gradient in one pass: the CPU twins of `objective`'s plain functions."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from numba import njit
 from torch import Tensor
 
-from fujinsplat.config import IspSettings
 from fujinsplat.isp.fastmath import OPTIONS as FAST
+from fujinsplat.jit import kernel
+
+if TYPE_CHECKING:
+    from fujinsplat.config import IspSettings
 
 # exact division: a predicted level that equals the camera's must differ from it by zero, or its sign would count
 OPTIONS = {**FAST, "fastmath": {"contract", "nsz"}}
@@ -21,7 +26,7 @@ def _q8(encoded):
     return np.rint(held * _FULL) / _FULL
 
 
-@njit(**OPTIONS)
+@kernel(**OPTIONS)
 def _photometric(front, encoded, target, patch_target, side, w_mse, w_l1, w_patch, w_range, g_front, g_encoded):
     """Fills both gradients; returns (photometric loss, range loss). Pixels come first, patches behind."""
     pixels, patches = target.shape[0], patch_target.shape[0]
@@ -60,7 +65,7 @@ def _photometric(front, encoded, target, patch_target, side, w_mse, w_l1, w_patc
     return matched, w_range * outside / (3 * seen)
 
 
-@njit(**SUMMING)
+@kernel(**SUMMING)
 def _lattice(nodes, w_first, w_second, gradient):
     """Weighted first- plus second-order energy of `nodes` `[33, 33, 33, 3]` over three axes; fills its gradient."""
     gradient[:] = _ZERO
@@ -128,12 +133,12 @@ class _Lattice(torch.autograd.Function):
 
 
 def photometric_and_range(
-    front: Tensor, encoded: Tensor, target: Tensor, patch_target: Tensor, side: int, settings: IspSettings
+    front: Tensor, encoded: Tensor, target: Tensor, patch_target: Tensor, side: int, settings: "IspSettings"
 ) -> tuple[Tensor, Tensor]:
     """(weighted photometric, patch and range terms together; the first two alone, without gradient)."""
     return _Photometric.apply(front, encoded, target, patch_target, side, settings)
 
 
-def lattice_energies(nodes: Tensor, settings: IspSettings) -> Tensor:
+def lattice_energies(nodes: Tensor, settings: "IspSettings") -> Tensor:
     """Both weighted lattice energies."""
     return _Lattice.apply(nodes, settings.weight_lattice, settings.weight_smooth)

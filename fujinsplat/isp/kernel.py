@@ -11,6 +11,7 @@ from numba import njit, prange
 
 from fujinsplat.isp.fastmath import OPTIONS, exp32, log32
 from fujinsplat.isp.reference import FINE, SCALE, SEGMENTS, TONE_RANGE
+from fujinsplat.jit import kernel
 
 BLOCK = 256  # pixels per block
 
@@ -132,7 +133,7 @@ def _store(start, count, rows, out):
         out[start + i, 2] = rows[2, i]
 
 
-@njit(parallel=True, **OPTIONS)
+@kernel(parallel=True, **OPTIONS)
 def forward(raw, matrix, shaper, lattice, tone, srgb, stages, front_out, lattice_out, encoded):
     """Encoded `[N, 3]` of `raw` `[N, 3]`, and with `stages` the front's and the lattice's linear outputs as well.
 

@@ -31,6 +31,7 @@ from fujinsplat.isp.kernel import (
     _tone,
 )
 from fujinsplat.isp.reference import FINE, SEGMENTS
+from fujinsplat.jit import kernel
 
 SUMMING = {**OPTIONS, "fastmath": OPTIONS["fastmath"] | {"reassoc"}}  # sums in vector order
 PIECES = 4  # of the pixels, each with table gradients of its own; fixed, so sums never depend on the thread count
@@ -155,7 +156,7 @@ def _back_front(count, rows, matrix, g_x, g_matrix, g_rows):
             g_rows[j, i] = g_x[0, i] * m0 + g_x[1, i] * m1 + g_x[2, i] * m2
 
 
-@njit(parallel=True, **OPTIONS)
+@kernel(parallel=True, **OPTIONS)
 def backward(raw, matrix, shaper, lattice, tone, srgb, g_front, g_lattice, g_encoded, g_raw):
     """Gradients of (matrix, shaper, lattice, tone), with a leading axis of PIECES to sum; fills `g_raw` `[N, 3]`."""
     total = raw.shape[0]

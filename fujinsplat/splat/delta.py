@@ -12,6 +12,8 @@ alpha (Eq. 5) by Adam, and alpha is clamped to [0, 1] after each step. Nothing o
 import torch
 from torch import Tensor
 
+from fujinsplat.optim import Adam
+
 
 class DeltaISP:
     """Per-view scalars on centred displacements. float64: the zero mean has to hold to 1e-9 at every forward pass."""
@@ -22,7 +24,7 @@ class DeltaISP:
         self.shared = actions.mean(0)
         self.displacements = actions - self.shared
         self.alpha = torch.zeros(len(actions), dtype=torch.float64, device=actions.device, requires_grad=True)
-        self.optimizer = torch.optim.Adam([self.alpha], lr=lr)
+        self.optimizer = Adam([self.alpha], lr=lr)
 
     def deltas(self) -> Tensor:
         """Delta `[V, P]`, zero mean over views."""

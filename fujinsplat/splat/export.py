@@ -16,6 +16,7 @@ from torch import Tensor
 from fujinsplat.capture import Camera
 from fujinsplat.color import encode
 from fujinsplat.config import SplatSettings
+from fujinsplat.optim import Adam
 from fujinsplat.progress import progress
 from fujinsplat.splat.loss import photometric_loss, psnr
 from fujinsplat.splat.model import Gaussians
@@ -63,9 +64,7 @@ def bake(linear: Gaussians, cameras: list[Camera], settings: SplatSettings) -> G
     if not len(linear):
         return baked
     poses = [*cameras, *(camera_path(cameras, 2 * len(cameras)) if len(cameras) > 1 else [])]
-    optimizer = torch.optim.Adam(
-        [{"params": [baked.parameters[n]], "lr": lr} for n, lr in RATES.items()], fused=True, eps=1e-15
-    )
+    optimizer = Adam([{"params": [baked.parameters[n]], "lr": lr} for n, lr in RATES.items()], fused=True, eps=1e-15)
     order = np.random.default_rng(settings.seed)
     for step in progress(range(settings.bake_steps), "display colours"):
         if step % len(poses) == 0:

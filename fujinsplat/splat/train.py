@@ -12,6 +12,7 @@ from torch import Tensor
 from fujinsplat.config import SplatSettings
 from fujinsplat.errors import UserError
 from fujinsplat.files import sha256
+from fujinsplat.optim import Adam
 from fujinsplat.progress import progress, say
 from fujinsplat.splat.checkpoint import Checkpoints, StopRequest
 from fujinsplat.splat.data import TrainingScene
@@ -127,10 +128,7 @@ class _Run:
     def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
         s = self.settings
         rates = dict(zip(NAMES, (s.lr_means, s.lr_quats, s.lr_scales, s.lr_opacities, s.lr_sh0, s.lr_shn), strict=True))
-        return {
-            name: torch.optim.Adam([self.gaussians.parameters[name]], lr=rates[name], eps=1e-15, fused=True)
-            for name in NAMES
-        }
+        return {name: Adam([self.gaussians.parameters[name]], lr=rates[name], eps=1e-15, fused=True) for name in NAMES}
 
     # the run
 

@@ -4,6 +4,7 @@ import torch
 
 from fujinsplat.flow import apply, probe_grid
 from fujinsplat.flow.layout import pack, split
+from fujinsplat.optim import Adam
 
 STEPS, RATE, CHUNK = 150, 3e-2, 32
 
@@ -29,7 +30,7 @@ def only_couplings(labels: torch.Tensor, K: int, M: int) -> torch.Tensor:
         with torch.no_grad():
             target = apply(grid, part, K, M).clamp(0, 1)
         fitted = couplings.clone().requires_grad_(True)
-        optimiser = torch.optim.Adam([fitted], lr=RATE)
+        optimiser = Adam([fitted], lr=RATE)
         for step in range(STEPS):
             optimiser.param_groups[0]["lr"] = RATE * (1 - step / STEPS)
             optimiser.zero_grad()
