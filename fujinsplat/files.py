@@ -3,9 +3,11 @@
 A killed job, a full disk or a second run in the same folder must never leave something that looks finished.
 """
 
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,8 @@ from typing import Any
 from uuid import uuid4
 
 from fujinsplat.errors import UserError
+
+NEARLY_NOTHING = 65536  # bytes free on a disk that a failed write has filled
 
 
 @contextmanager
@@ -30,6 +34,25 @@ def _beside(path: Path) -> Iterator[Path]:
         raise UserError(f"cannot write {path}: {reason}; free space or choose a writable results folder") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _as_os_errors(folder: Path) -> Iterator[None]:
+    """Libraries report a failed write in ways of their own; here it becomes the operating system's error again.
+
+    Rust ones quote its number; torch does not, but then the disk is full while its file still lies there.
+    """
+    try:
+        yield
+    except (OSError, UserError):
+        raise
+    except Exception as error:
+        quoted = re.search(r"\(os error (\d+)\)", str(error))
+        full = folder.is_dir() and shutil.disk_usage(folder).free < NEARLY_NOTHING
+        if not quoted and not full:
+            raise
+        number = int(quoted.group(1)) if quoted else errno.ENOSPC
+        raise OSError(number, os.strerror(number)) from error
 
 
 def _within(path: Path, folder: Path) -> bool:
@@ -52,7 +75,8 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
         # keep the suffix: writers such as matplotlib and numpy choose the format by it
         temporary = temporary.with_name(temporary.name + path.suffix)
         try:
-            yield temporary
+            with _as_os_errors(path.parent):
+                yield temporary
             os.chmod(temporary, 0o666 & ~_umask())  # some writers make private files; a group shares results
             os.replace(temporary, path)
         finally:
@@ -65,7 +89,8 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     with _beside(path) as temporary:
         temporary.mkdir()
-        yield temporary
+        with _as_os_errors(path.parent):
+            yield temporary
         if path.exists():
             old = path.with_name(f".{path.name}.{uuid4().hex[:8]}.old")
             os.replace(path, old)

@@ -1,9 +1,15 @@
 """Outputs are whole or absent."""
 
 import errno
+import os
+import subprocess
 
 import numpy as np
 import pytest
+import safetensors.numpy
+import safetensors.torch
+import torch
+from PIL import Image
 
 from fujinsplat.errors import UserError
 from fujinsplat.files import atomic_file, atomic_folder, read_json, write_json
@@ -42,6 +48,47 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
         (temporary / "half").write_text("half")
         raise OSError(errno.ENOSPC, "No space left on device")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 256 kB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this machine does not let a test mount a small disk: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+NOISE = np.random.default_rng(0).integers(0, 255, (400, 400, 3), np.uint8)
+WRITERS = {
+    "text.json": lambda path: path.write_text(str(NOISE.tolist())),
+    "array.npy": lambda path: np.save(path, NOISE),
+    "picture.png": lambda path: Image.fromarray(NOISE).save(path),
+    "tensors.safetensors": lambda path: safetensors.torch.save_file({"x": torch.from_numpy(NOISE)}, path),
+    "arrays.safetensors": lambda path: safetensors.numpy.save_file({"x": NOISE}, path),
+    "state.pt": lambda path: torch.save({"x": torch.from_numpy(NOISE)}, path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_really_full_disk_is_one_sentence_whoever_writes(small_disk, name):
+    with (
+        pytest.raises(UserError, match=rf"cannot write .*{name}: .*; free space"),
+        atomic_file(small_disk / name) as path,
+    ):
+        WRITERS[name](path)
+    with (
+        pytest.raises(UserError, match=r"cannot write .*views: .*; free space"),
+        atomic_folder(small_disk / "views") as path,
+    ):
+        WRITERS[name](path / name)
+    assert list(small_disk.iterdir()) == []
 
 
 def test_an_inputs_error_is_not_blamed_on_the_output(tmp_path):
