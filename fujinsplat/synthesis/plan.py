@@ -108,7 +108,7 @@ class SynthesisPlan:
         recipe, settings = self.recipe(wildcards), self.plan.stage(wildcards.dataset, "synthesis")
         if settings.tone == "exposure" or recipe.coordinate == "raw":
             return []
-        scenes = self.plan.config.datasets[wildcards.dataset].scenes
+        scenes = self.plan.scenes_of(wildcards.dataset)
         results = RESULTS.format(dataset=wildcards.dataset)
         return [f"{results}/base/{scene}.safetensors" for scene in scenes if scene != recipe.without]
 
