@@ -85,6 +85,9 @@ class EvaluationPlan:
             return [f"{results}/base/{scene}.json" for scene in outline.scenes] + study
         if wildcards.table == "rank_one":
             return [f"{results}/analysis/rank_one/result.json"] if twins else []
+        if wildcards.table == "supervision" and twins and outline.settings.report.studies:
+            # it says who read what, so every reader comes before it
+            return self.scores(wildcards) + [f"{results}/analysis/{study}/result.json" for study in STUDIES]
         return [] if wildcards.table == "settings" else self.scores(wildcards)
 
     def tables(self, dataset: str) -> list[str]:

@@ -63,7 +63,7 @@ class Toy:
             "device": "cpu",
             "datasets": {"toy": {"root": "data", "scenes": ["Yama"]}},
             "variants": {"ours": {}, "raw_base": {"input": "none", "delta": False}},
-            "settings": {"evaluate": {"lpips": False, "repeats": 2}, **settings},
+            "settings": {"evaluate": {"lpips": False, "repeats": 2}, "report": {"studies": False}, **settings},
         }
         (self.folder / "config.yaml").write_text(yaml.safe_dump(config))
 
