@@ -38,7 +38,7 @@ schema: $(READY)
 # The stamp is written last: an interrupted set-up starts again.
 $(READY): envs/lock.txt envs/torch-$(DEVICE).txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "FujinSplat needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
-	@echo "Setting up $(VENV) (once; about two minutes and 2 GB) ..."
+	@echo "Setting up $(VENV) (once; about three minutes and 2 GB) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@rm -f $(VENV)/ready-*
 	@$(PIP) --no-deps --requirement envs/lock.txt 2>$(VENV)/pip.log || { tail -5 $(VENV)/pip.log; exit 1; }

@@ -4,16 +4,17 @@ Numba compiles a kernel for the argument types it meets, on first use. In a fres
 side by side, and each would compile the same kernels again. Set-up calls this module instead. It is no command of
 `fujinsplat`, whose commands are the stages: nothing depends on it, it only moves the waiting to where it is expected.
 
-The types are right because the stages' own functions run here, on inputs as small as they accept. Parts run in
-processes of their own, as many at a time as there are cores; with everything compiled all of it takes a few seconds.
+The types are right because the stages' own functions run here, on inputs as small as they accept. Parts run
+side by side on all cores; with everything compiled all of it takes a few seconds.
 """
 
-import subprocess
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
 from fujinsplat.errors import UserError
@@ -84,36 +85,33 @@ def gaussians() -> None:
 
 # the longest first, so that the cores finish together
 PARTS: dict[str, Callable[[], None]] = {
-    part.__name__: part for part in (gaussians, demo_world, flow_single, base_isp, flow_double)
+    part.__name__: part for part in (base_isp, gaussians, demo_world, flow_single, flow_double)
 }
 
 
-def run_part(name: str) -> None:
-    """Compile one part in a process of its own; a terminal gets one line."""
+def compile_part(name: str) -> float:
+    """Compile one part in this process; seconds it took."""
     started = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", "fujinsplat.compile", name], capture_output=True, text=True)
-    if done.returncode:
-        raise UserError(
-            f"the kernels of {name} do not compile: {(done.stderr.strip() or 'no message').splitlines()[-1]}"
-        )
-    if sys.stderr.isatty():
-        print(f"  kernels: {name.replace('_', ' ')} ({time.monotonic() - started:.0f} s)", file=sys.stderr, flush=True)
+    PARTS[name]()
+    return time.monotonic() - started
 
 
-def main(names: list[str]) -> None:
-    """Without names all parts, side by side; with names these, here."""
-    if names:
-        use_threads(1)
-        for name in names:
-            PARTS[name]()
-        return
-    cores = use_threads(None)
-    with ThreadPoolExecutor(cores) as pool:
-        list(pool.map(run_part, PARTS))
+def main() -> None:
+    """All parts, side by side; a terminal gets a line for each. A process takes several in turn: torch loads once."""
+    workers = min(len(os.sched_getaffinity(0)), len(PARTS))
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=use_threads, initargs=(1,)) as pool:
+        running = {pool.submit(compile_part, name): name for name in PARTS}
+        for done in as_completed(running):
+            name = running[done].replace("_", " ")
+            if error := done.exception():
+                pool.shutdown(cancel_futures=True)
+                raise UserError(f"the kernels of {name} do not compile: {type(error).__name__}: {error}") from error
+            if sys.stderr.isatty():
+                print(f"  {name} ({done.result():.0f} s)", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1:])
+        main()
     except UserError as error:
         sys.exit(f"fujinsplat: {error}")

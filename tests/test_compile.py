@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fujinsplat import jit
-from fujinsplat.compile import PARTS, main
+from fujinsplat.compile import PARTS, compile_part
 
 ROOT = Path(__file__).parents[1]
 
@@ -95,7 +95,7 @@ def test_every_kernel_follows_its_sources():
 
 def test_after_compiling_a_stage_compiles_nothing(tmp_path):
     for name in PARTS:
-        main([name])
+        compile_part(name)
     settings = "{width: 32, height: 32, source_views: 3, held_views: 1}"
     command = ["-m", "fujinsplat", "demo", "scene", str(tmp_path), "Hayate", "--threads", "2", "--settings", settings]
     told = python(*command, NUMBA_DEBUG_CACHE="1")

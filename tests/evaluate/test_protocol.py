@@ -29,6 +29,14 @@ def test_psnr_of_a_constant_offset(offset):
     assert found["psnr"] == pytest.approx(20 * math.log10(255 / offset), abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_psnr_is_that_of_scikit_image(seed):
+    from skimage.metrics import peak_signal_noise_ratio
+
+    first, second = np.random.default_rng(seed).integers(0, 256, (2, 17 + seed, 23, 3)).astype(np.uint8)
+    assert WITHOUT_LPIPS(first, second)["psnr"] == peak_signal_noise_ratio(second / 255, first / 255, data_range=1.0)
+
+
 @pytest.mark.parametrize("a, b", [(10, 200), (128, 140), (0, 255)])
 def test_ssim_of_two_flat_pictures(a, b):
     """Without variance only the luminance term is left, with scikit-image's constant 0.01 at data range 1."""
