@@ -1,10 +1,13 @@
 """One small demo build, shared by every test that needs a real one."""
 
+import filecmp
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +60,30 @@ class Workspace:
         table = re.search(r"^Job stats:\n.*?\n\n", done.stdout + done.stderr, re.S | re.M)
         rows = re.findall(r"^(\w+)\s+(\d+)$", table.group(0), re.M) if table else []
         return {rule: int(count) for rule, count in rows if rule not in ("total", "all")}
+
+    def differing(self, other: "Workspace", names: Iterable[Path]) -> list[str]:
+        """Those of the named files that are missing on one side, or differ in more than the times they tell."""
+        pairs = {str(name): (self.folder / name, other.folder / name) for name in names}
+        return [name for name, pair in pairs.items() if not (all(map(Path.is_file, pair)) and same_content(*pair))]
+
+
+# what no two runs share
+MEASURED = ("seconds", "iterations_per_second", "memory_mb", "peak_memory_mb")
+
+
+def same_content(left: Path, right: Path) -> bool:
+    """Equal bytes; of JSON, equal values but for measured times and memory."""
+
+    def values(path: Path) -> list:
+        lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        return [json.loads(line, object_pairs_hook=unmeasured) for line in lines]
+
+    def unmeasured(pairs: list) -> dict:
+        return {name: value for name, value in pairs if name not in MEASURED}
+
+    if left.suffix in (".json", ".jsonl"):
+        return values(left) == values(right)
+    return filecmp.cmp(left, right, shallow=False)
 
 
 def workspace(folder: Path, scenes: list[str], **changes) -> Workspace:

@@ -44,7 +44,7 @@ SlurmctldPidFile=$state/slurmctld/own.pid
 SlurmdPidFile=$state/slurmd/own.pid
 SlurmctldLogFile=$state/slurmctld.log
 SlurmdLogFile=$state/slurmd.log
-MinJobAge=300
+MinJobAge=3600
 KillWait=5
 OverTimeLimit=0
 GresTypes=gpu
@@ -80,15 +80,19 @@ start() {
   echo $! > "$state/slurmctld.pid"
   slurmd -D >"$state/slurmd.out" 2>&1 &
   echo $! > "$state/slurmd.pid"
-  for _ in $(seq 60); do
+  SECONDS=0
+  while [ $SECONDS -lt 60 ]; do
     if [ "$(timeout 5 sinfo -h -o %t 2>/dev/null)" = idle ]; then echo "SLURM is up on $(hostname -s)"; return; fi
+    for daemon in slurmctld slurmd; do
+      kill -0 "$(cat "$state/$daemon.pid")" 2>/dev/null || cannot "$daemon ended at once: $(tail -n 3 "$state/$daemon.out")"
+    done
     sleep 0.5
   done
-  cannot "slurmctld and slurmd did not come up within half a minute"
+  cannot "slurmctld and slurmd did not come up within a minute"
 }
 
 stop() {
-  if [ -f "$state/slurmctld.pid" ]; then
+  if [ -f "$state/slurmctld.pid" ] && kill -0 "$(cat "$state/slurmctld.pid")" 2>/dev/null; then
     timeout 10 scancel --user=root --quiet 2>/dev/null || true
     # a job's own processes end with its step; slurmd must live until then
     for _ in $(seq 40); do [ -n "$(timeout 5 squeue -h 2>/dev/null)" ] || break; sleep 0.5; done
