@@ -16,7 +16,7 @@ _claims = []  # open lock files; the operating system releases them when the pro
 
 
 def use_threads(threads: int | None) -> int:
-    """Give torch (OpenMP, MKL) and numba `threads` threads; None means all the cores this process may use.
+    """Give torch (OpenMP, MKL) and numba `threads` threads, and NumPy one; None means all the cores this process may use.
 
     Call it before importing either: both read the environment once, and numba cannot grow afterwards. Waiting threads
     sleep instead of spinning, because workflow jobs share cores and spinning makes two jobs side by side several times
@@ -30,8 +30,10 @@ def use_threads(threads: int | None) -> int:
         numba = sys.modules["numba"]
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
     else:
-        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
             os.environ[name] = str(threads)
+        # NumPy's own BLAS sees small matrices only, for which its spinning threads cost far more than they save
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
     return threads
 
 

@@ -6,6 +6,7 @@ through two numbers of the whole set: the base's exposure and the depth constant
 """
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from fujinsplat.synthesis.captures import Captures, seed_of
 from fujinsplat.synthesis.compiler import compile_labels
 from fujinsplat.synthesis.external import ExternalBase, Tone
 from fujinsplat.synthesis.recipe import Recipe
-from fujinsplat.synthesis.smoke import GRID, Smoke, find_smoke, measured
+from fujinsplat.synthesis.smoke import GRID, MEASURED, Smoke, find_smoke, measured
 
 FORMAT = "fujinsplat draws 1"
 LIGHTEST = 0.1  # of its optical depth is left of smoke that is drawn light, at most
@@ -308,29 +309,34 @@ def lay_smoke(
 
     Its RAW veil is the pair's own, spread a little; None, and the drawn veil as it was, where nothing can be measured.
     """
-    smokes: list[Smoke | None] = []
     pivot, contrast = pivot.copy(), contrast.copy()
-    for draw, row in enumerate(progress(take, "smoke")):
-        random, base, balance = randoms[draw], bases[draw], captures.white_balance[row]
+
+    def lay(draw: int) -> Smoke | None:
+        row, random, base, pair = take[draw], randoms[draw], bases[draw], chosen[draw]
+        balance = captures.white_balance[row]
         level, thickness = np.exp(settings.jitter * random.normal(size=2))
         share = settings.by_depth * random.random()
         bumps = settings.uneven * random.normal(size=(GRID, GRID))
-        pair = chosen[draw]
-        smokes.append(None)
         if pair.raw is None:
-            continue
-        raw = exposed(captures.colours(row), gain[draw], stretch[draw], captures.median[row])
+            return None
+        colours = captures.colours(row)
+        seen = slice(None, None, max(1, len(colours) // MEASURED))
+        raw = exposed(colours[seen], gain[draw], stretch[draw], captures.median[row])
         # the same light in this capture's camera
         colour = np.minimum(level * np.asarray(pair.raw.pivot) * np.asarray(pair.white_balance) / balance, 1.0)
-        depth, place = captures.depth[row], captures.place[row]
+        depth, place = captures.depth[row][seen], captures.place[row][seen]
         smoke = find_smoke(raw, depth, place, colour, pair.raw.t**thickness, share, bumps - bumps.mean())
         if smoke is None:
-            continue
+            return None
         smoky, clean = base.linear(smoke.over(raw, depth, place), balance), base.linear(raw, balance)
         veil = measured(smoky, clean)
-        if veil:
-            smokes[-1] = smoke
-            pivot[draw], contrast[draw] = np.minimum(veil.pivot, BRIGHTEST_PIVOT), veil.t
+        if veil is None:
+            return None
+        pivot[draw], contrast[draw] = np.minimum(veil.pivot, BRIGHTEST_PIVOT), veil.t
+        return smoke
+
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        smokes = list(progress(pool.map(lay, range(len(take))), "smoke", total=len(take)))
     return smokes, pivot, contrast
 
 

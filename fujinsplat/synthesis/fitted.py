@@ -12,7 +12,10 @@ so the label inherits the smoothness of its start; at t = 1 start and residual a
 Unknowns of one draw, `[(K+1) M + 2 K]`: the shared curves, then per stage the constants of s1 and s2.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
+import torch
 
 from fujinsplat.color import decode, encode
 from fujinsplat.flow.layout import COUPLING_BOUND, KNOTS, LOGIT_BOUND, channels
@@ -118,7 +121,8 @@ def refine(
     result = np.empty_like(start)
     ramp = np.linspace(0, 1, RAMP) ** TOWARDS_BLACK
     diagonal = np.arange(start.shape[1])
-    for first in range(0, len(start), CHUNK):
+
+    def solve(first: int) -> None:
         part = slice(first, first + CHUNK)
         x = veiled(ramp, pivot[part], contrast[part])
         origin = start[part]
@@ -133,6 +137,9 @@ def refine(
             gradient = (transposed @ residual[..., None])[..., 0] / residual.shape[1] + anchor * (unknowns - origin)
             unknowns = unknowns - np.linalg.solve(normal, gradient[..., None])[..., 0]
         result[part] = unknowns
+
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        list(pool.map(solve, range(0, len(start), CHUNK)))
     return result
 
 
