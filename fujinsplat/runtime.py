@@ -16,7 +16,7 @@ _claims = []  # open lock files; the operating system releases them when the pro
 
 
 def use_threads(threads: int | None) -> int:
-    """Give torch (OpenMP, MKL) and numba `threads` threads, and NumPy one; None means all the cores this process may use.
+    """Give torch (OpenMP, MKL) and numba `threads` threads, NumPy one; None means all cores this process may use.
 
     Call it before importing either: both read the environment once, and numba cannot grow afterwards. Waiting threads
     sleep instead of spinning, because workflow jobs share cores and spinning makes two jobs side by side several times

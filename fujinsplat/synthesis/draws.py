@@ -23,7 +23,7 @@ from fujinsplat.synthesis.captures import Captures, seed_of
 from fujinsplat.synthesis.compiler import compile_labels
 from fujinsplat.synthesis.external import ExternalBase, Tone
 from fujinsplat.synthesis.recipe import Recipe
-from fujinsplat.synthesis.smoke import GRID, MEASURED, Smoke, find_smoke, measured
+from fujinsplat.synthesis.smoke import GRID, Smoke, find_smoke, measured
 
 FORMAT = "fujinsplat draws 1"
 LIGHTEST = 0.1  # of its optical depth is left of smoke that is drawn light, at most
@@ -319,12 +319,10 @@ def lay_smoke(
         bumps = settings.uneven * random.normal(size=(GRID, GRID))
         if pair.raw is None:
             return None
-        colours = captures.colours(row)
-        seen = slice(None, None, max(1, len(colours) // MEASURED))
-        raw = exposed(colours[seen], gain[draw], stretch[draw], captures.median[row])
+        raw = exposed(captures.colours(row), gain[draw], stretch[draw], captures.median[row])
         # the same light in this capture's camera
         colour = np.minimum(level * np.asarray(pair.raw.pivot) * np.asarray(pair.white_balance) / balance, 1.0)
-        depth, place = captures.depth[row][seen], captures.place[row][seen]
+        depth, place = captures.depth[row], captures.place[row]
         smoke = find_smoke(raw, depth, place, colour, pair.raw.t**thickness, share, bumps - bumps.mean())
         if smoke is None:
             return None

@@ -22,7 +22,7 @@ from fujinsplat.actions.veil import Degenerate, Veil, fit
 ROUNDS = 4
 GRID = 4  # control points of the uneven field, down and across
 DENSEST = 12.0  # optical depth beyond which nothing is seen
-MEASURED = 4096  # colours of a capture that smoke is measured on
+SEARCHED = 4096  # colours that are measured while searching
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ def find_smoke(
 
     Each round scales sigma and colour by what the measurement missed; the round that missed least is kept.
     """
+    step = max(1, len(raw) // SEARCHED)
+    raw, depth, place = raw[::step], depth[::step], place[::step]
     smoke = Smoke(-np.log(contrast), share, np.asarray(pivot, np.float64), bumps)
     best = None
     for _ in range(ROUNDS):
