@@ -3,6 +3,7 @@
 # Needs root. `start` installs what is missing, keeps a copy of any existing configuration, and notes the pid of everything
 # it starts; `stop` ends exactly those and puts the configuration back. Exit status 3: this machine does not let SLURM run.
 set -euo pipefail
+PATH=$PATH:/usr/sbin:/sbin
 action=$1
 state=$2
 conf=/etc/slurm # the job steps' plugin drops SLURM_CONF, so the usual place it must be

@@ -1,5 +1,6 @@
 """Killed builds, full disks, two builds in one folder: real Snakemake runs on a cheap part of a finished build."""
 
+import json
 import os
 import shutil
 import signal
@@ -140,6 +141,28 @@ def test_a_second_build_in_the_same_folder_stops_with_a_clear_message(copy_of_bu
         assert "cannot be locked" in second.stderr, second.stderr
         assert first.wait(timeout=PATIENCE) == 0, log.read_text()[-3000:]
     assert copy_of_build.differing(built, files(built.folder)) == []
+
+
+def test_two_processes_that_train_the_same_splat_take_turns(built, tmp_path):
+    """A Snakemake that was killed may have left a job running when the next one starts it again."""
+    scene, made = built.folder / "results/demo", tmp_path / "results/demo/gaussians" / SCENE
+    settings = {**built.config()["datasets"]["demo"]["settings"]["splat"], "checkpoint_seconds": 0.2}
+    train = [sys.executable, "-m", "fujinsplat", "splat", "train", "--no-delta", "--threads", "1", "--device", "cpu"]
+    train += ["--developed", scene / f"developed/{SCENE}/raw_base.safetensors", "--settings", json.dumps(settings)]
+    train += [
+        x
+        for name in ("cameras.json", "points.ply")
+        for x in (f"--{Path(name).stem}", scene / f"capture/{SCENE}/{name}")
+    ]
+    train += ["--checkpoints", tmp_path / "checkpoints", "--out", made / "raw_base.ply"]
+    train += ["--model", made / "raw_base.linear.safetensors", "--log", made / "raw_base.log.jsonl"]
+    train += ["--alpha", made / "raw_base.delta.json"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    processes = [subprocess.Popen(train, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=PATIENCE)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    names = [path.relative_to(tmp_path) for path in made.iterdir()]
+    assert len(names) == 4 and type(built)(tmp_path).differing(built, names) == []
 
 
 @contextmanager
