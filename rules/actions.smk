@@ -82,8 +82,8 @@ rule actions_population:
         plan.conda
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=plan.grows(1000),
+        runtime=plan.grows(10),
     params:
         use=experts.population_option,
     shell:

@@ -67,8 +67,8 @@ rule evaluate_table:
         plan.conda
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=5,
+        mem_mb=plan.grows(500),
+        runtime=plan.grows(5),
     params:
         results=lambda wildcards: f"results/{wildcards.dataset}",
         outline=evaluation.table_outline,

@@ -23,7 +23,7 @@ rule report_figure:
     threads: 1
     resources:
         mem_mb=plan.grows(2000),
-        runtime=10,
+        runtime=plan.grows(10),
     params:
         results=lambda wildcards: f"results/{wildcards.dataset}",
         outline=evaluation.table_outline,
@@ -83,7 +83,7 @@ rule report_page:
     threads: 1
     resources:
         mem_mb=plan.grows(2000),
-        runtime=10,
+        runtime=plan.grows(10),
     params:
         results=lambda wildcards: f"results/{wildcards.dataset}",
         outline=evaluation.table_outline,

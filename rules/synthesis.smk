@@ -15,8 +15,8 @@ rule synthesis_network:
         plan.conda
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=30,
+        mem_mb=plan.grows(1000),
+        runtime=plan.grows(30),
     params:
         settings=synthesis.network_settings,
     shell:
@@ -162,8 +162,8 @@ rule synthesis_report:
         plan.conda
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=5,
+        mem_mb=plan.grows(1000),
+        runtime=plan.grows(5),
     shell:
         "fujinsplat synthesis report"
         " {input.observations:q}"

@@ -98,6 +98,9 @@ def test_every_rule_is_a_documented_shell_call_with_log_and_benchmark():
             assert "run:" not in re.findall(r"^    (\w+:)", rule, re.M), name
             for part in ("log:", "benchmark:", "threads:", "resources:", "conda:", "shell:"):
                 assert part in re.findall(r"^    (\w+:)", rule, re.M), f"{path.name}: rule {name} has no {part}"
+            for resource in ("mem_mb", "runtime"):
+                grows = f"        {resource}=plan.grows("
+                assert grows in rule, f"{path.name}: rule {name} asks for no more {resource} after a kill"
 
 
 # the supervision table of the paper: who may be given clean twins, and who held pictures
