@@ -136,18 +136,20 @@ def test_a_cancelled_training_continues_from_its_checkpoint(cluster, built, tmp_
     assert filecmp.cmp(copies["local"].folder / model, workspace.folder / model, shallow=False)
 
 
-def test_a_rule_that_profits_from_a_gpu_is_given_one_unless_the_config_says_cpu(cluster, copy_of_build):
-    """A render of the real workflow on the pretend device; torch sees none there and falls back to the CPU."""
+def test_rules_that_profit_from_a_gpu_are_given_one_unless_the_config_says_cpu(cluster, copy_of_build):
+    """Two renders of the real workflow, in one bundle, take turns on the pretend GPU (torch sees none: it is the CPU)."""
     config = copy_of_build.config()
     config["device"] = "auto"
     copy_of_build.write_config(config)
-    target = "results/demo/renders/Kogarashi/raw_base"
-    before = {path.name: path.read_bytes() for path in (copy_of_build.folder / target).iterdir()}
-    shutil.rmtree(copy_of_build.folder / target)
-    done = copy_of_build.snakemake(target, "--rerun-triggers", "mtime", *PROFILE, *QUICK)
+    targets = [f"results/demo/renders/Kogarashi/{variant}" for variant in ("raw_base", "fujinsplat")]
+    folders = [copy_of_build.folder / target for target in targets]
+    before = {path: path.read_bytes() for folder in folders for path in folder.iterdir()}
+    for folder in folders:
+        shutil.rmtree(folder)
+    done = copy_of_build.snakemake(*targets, "--rerun-triggers", "mtime", *PROFILE, *QUICK)
     (job,) = submitted(run_name(done.stdout + done.stderr))
     assert job["TresPerJob"] == "gres:gpu:1"
-    assert {path.name: path.read_bytes() for path in (copy_of_build.folder / target).iterdir()} == before
+    assert {path: path.read_bytes() for folder in folders for path in folder.iterdir()} == before
 
 
 # three jobs as the rules make them, each over one limit or in need of a device
