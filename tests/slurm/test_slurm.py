@@ -137,7 +137,7 @@ def test_a_cancelled_training_continues_from_its_checkpoint(cluster, built, tmp_
 
 
 def test_rules_that_profit_from_a_gpu_are_given_one_unless_the_config_says_cpu(cluster, copy_of_build):
-    """Two renders of the real workflow share a bundle, and in turns the pretend GPU (torch sees none: it is the CPU)."""
+    """Two renders of the real workflow share a bundle, and in turns the pretend GPU (torch sees none: uses the CPU)."""
     config = copy_of_build.config()
     config["device"] = "auto"
     copy_of_build.write_config(config)
