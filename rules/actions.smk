@@ -17,7 +17,7 @@ rule actions_fit:
         "results/{dataset}/benchmarks/actions/{scene}.fit.tsv"
     conda:
         plan.conda
-    threads: 2
+    threads: 1
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(30),
@@ -49,6 +49,7 @@ rule actions_veil:
         "results/{dataset}/logs/actions/{scene}.veil.log",
     benchmark:
         "results/{dataset}/benchmarks/actions/{scene}.veil.tsv"
+    priority: 1
     conda:
         plan.conda
     threads: 1
@@ -78,6 +79,7 @@ rule actions_population:
         "results/{dataset}/logs/actions/population.log",
     benchmark:
         "results/{dataset}/benchmarks/actions/population.tsv"
+    priority: 1
     conda:
         plan.conda
     threads: 1

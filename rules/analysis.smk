@@ -24,7 +24,7 @@ rule analysis_rank_one:
         "results/{dataset}/benchmarks/analysis/rank_one.tsv"
     conda:
         plan.conda
-    threads: 2
+    threads: 1
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(60),
@@ -59,7 +59,7 @@ rule analysis_base_fidelity:
         "results/{dataset}/benchmarks/analysis/base_fidelity.tsv"
     conda:
         plan.conda
-    threads: 2
+    threads: 1
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(60),
@@ -95,7 +95,7 @@ rule analysis_observability:
         "results/{dataset}/benchmarks/analysis/observability.tsv"
     conda:
         plan.conda
-    threads: 2
+    threads: 1
     resources:
         mem_mb=plan.grows(6000),
         runtime=plan.grows(60),
@@ -128,7 +128,7 @@ rule analysis_family:
         "results/{dataset}/benchmarks/analysis/family.tsv"
     conda:
         plan.conda
-    threads: 2
+    threads: 1
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(60),

@@ -17,9 +17,10 @@ rule controller_train:
         "results/{dataset}/benchmarks/controller/{controller}.tsv"
     wildcard_constraints:
         controller="[^/.]+",
+    priority: 1
     conda:
         plan.conda
-    threads: 2
+    threads: 1
     resources:
         mem_mb=plan.grows(3000),
         runtime=plan.grows(30),

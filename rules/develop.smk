@@ -19,6 +19,7 @@ rule develop_scene:
         "results/{dataset}/logs/develop/{scene}.{variant}.log",
     benchmark:
         "results/{dataset}/benchmarks/develop/{scene}.{variant}.tsv"
+    priority: 1
     conda:
         plan.conda
     threads: 1

@@ -20,7 +20,7 @@ rule evaluate_score:
         "results/{dataset}/benchmarks/evaluate/{scene}.{variant}.tsv"
     conda:
         plan.conda
-    threads: 2
+    threads: 1
     resources:
         mem_mb=plan.grows(6000),
         runtime=plan.grows(30),

@@ -12,9 +12,10 @@ rule isp_calibrate:
         "results/{dataset}/logs/isp/{scene}.log",
     benchmark:
         "results/{dataset}/benchmarks/isp/{scene}.tsv"
+    priority: 1
     conda:
         plan.conda
-    threads: 2
+    threads: 1
     resources:
         mem_mb=plan.grows(3000),
         runtime=plan.grows(30),

@@ -96,9 +96,10 @@ rule synthesis_draw:
         "results/{dataset}/logs/synthesis/{recipe}/draw.log",
     benchmark:
         "results/{dataset}/benchmarks/synthesis/{recipe}/draw.tsv"
+    priority: 1
     conda:
         plan.conda
-    threads: 2
+    threads: 1
     resources:
         mem_mb=plan.grows(2000),
         runtime=plan.grows(20),
@@ -133,6 +134,7 @@ rule synthesis_observe:
         "results/{dataset}/benchmarks/synthesis/{recipe}/observe.{shard}.tsv"
     wildcard_constraints:
         shard=r"\d{4}",
+    priority: 1
     conda:
         plan.conda
     threads: 1
