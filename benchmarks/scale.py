@@ -65,7 +65,11 @@ def table(results: Path) -> list[str]:
         wildcards = {**rule.wildcards(run), "dataset": results.name}
         made = sum(size(results.parents[1] / output.format(**wildcards)) for output in rule.outputs)
         runs[rule.name].append((run, made))
+    splats = [path.relative_to(results / "gaussians") for path in results.glob("gaussians/*/*.ply")]
+    scenes, variants = {path.parts[0] for path in splats}, {path.stem for path in splats}
     lines = [
+        f"A build of {len(scenes)} scenes and {len(variants)} variants, {len(splats)} splats:",
+        "",
         "| rule | jobs | seconds, median | longest | peak MB | MB written per job | minutes in all |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
