@@ -229,6 +229,10 @@ def test_settings_table_shows_what_is_used_beside_what_the_paper_used(tmp_path, 
     assert (rows["Controller"].cells[3].text(), rows["Controller"].cells[6].text()) == ("77", "1500")
     assert (rows["3DGS"].cells[3].text(), rows["3DGS"].cells[6].text()) == ("3600", "18000")
     assert rows["Δ-ISP"].cells[3].text() == "2600–3200"
+    assert rows["3DGS"].cells[2].text() == rows["3DGS"].cells[5].text() == "3DGS defaults"
+    used = StageSettings(splat={"lr_means": 0.0016, "lr_sh0": 0.02})
+    changed = build_table("settings", outline(["Yama"], settings=used), tmp_path).rows[3]
+    assert changed.cells[2].text() == "means 0.0016, sh0 0.02; others 3DGS defaults"
 
 
 def test_study_tables_show_what_the_studies_wrote(tmp_path, outline):

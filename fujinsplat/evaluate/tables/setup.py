@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from fujinsplat.config import StageSettings
+from fujinsplat.config import SplatSettings, StageSettings
 from fujinsplat.evaluate.collect import Metrics
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.provenance import read_records
@@ -39,9 +39,23 @@ def _stages(s: StageSettings) -> dict[str, tuple[str, str, str, str]]:
         "Base ISP": ("Adam", f"{rates[0]:g}–{rates[-1]:g}", f"{isp.warmup_steps + isp.joint_steps}", base),
         "Expert fitting": ("Adam", f"{fit.lr:g}", f"{fit.steps}", expert),
         "Controller": ("AdamW", f"{control.lr:g}", f"{control.steps}", controller),
-        "3DGS": ("Adam", "3DGS defaults", f"{splat.iterations}", gaussians),
+        "3DGS": ("Adam", _splat_rates(splat), f"{splat.iterations}", gaussians),
         "Δ-ISP": ("Adam", f"{splat.lr_alpha:g}", window, "as 3DGS"),
     }
+
+
+def _splat_rates(splat: SplatSettings) -> str:
+    """3DGS's own rates by that name; others one by one."""
+    names = [name for name in SplatSettings.model_fields if name.startswith("lr_") and name != "lr_alpha"]
+    changed = {
+        name.removeprefix("lr_"): getattr(splat, name)
+        for name in names
+        if getattr(splat, name) != SplatSettings.model_fields[name].default
+    }
+    if not changed:
+        return "3DGS defaults"
+    listed = ", ".join(f"{name.replace('_', ' ')} {rate:g}" for name, rate in changed.items())
+    return listed if len(changed) == len(names) else f"{listed}; others 3DGS defaults"
 
 
 # rows of the paper's supervision table and the rules behind each, by the beginning of the rule's name; first match;
