@@ -10,13 +10,12 @@ rule analysis_rank_one:
         clean=studies.every("clean"),
         base=studies.every("base"),
     output:
-        multiext(
-            "results/{dataset}/analysis/rank_one/",
-            "table.csv",
-            "result.json",
-            "result.txt",
-            "figure.png",
-            "figure.pdf",
+        multiext("results/{dataset}/analysis/rank_one/", "table.csv", "result.json", "result.txt", "figure.pdf"),
+        report(
+            "results/{dataset}/analysis/rank_one/figure.png",
+            category="Studies",
+            labels={"study": "rank_one"},
+            caption="captions/study.rst",
         ),
     log:
         "results/{dataset}/logs/analysis/rank_one.log",
@@ -45,13 +44,12 @@ rule analysis_base_fidelity:
         clean=studies.every("clean"),
         base=studies.every("base"),
     output:
-        multiext(
-            "results/{dataset}/analysis/base_fidelity/",
-            "table.csv",
-            "result.json",
-            "result.txt",
-            "figure.png",
-            "figure.pdf",
+        multiext("results/{dataset}/analysis/base_fidelity/", "table.csv", "result.json", "result.txt", "figure.pdf"),
+        report(
+            "results/{dataset}/analysis/base_fidelity/figure.png",
+            category="Studies",
+            labels={"study": "base_fidelity"},
+            caption="captions/study.rst",
         ),
     log:
         "results/{dataset}/logs/analysis/base_fidelity.log",
@@ -81,13 +79,12 @@ rule analysis_observability:
         base=studies.every("base"),
         actions=studies.every("actions"),
     output:
-        multiext(
-            "results/{dataset}/analysis/observability/",
-            "table.csv",
-            "result.json",
-            "result.txt",
-            "figure.png",
-            "figure.pdf",
+        multiext("results/{dataset}/analysis/observability/", "table.csv", "result.json", "result.txt", "figure.pdf"),
+        report(
+            "results/{dataset}/analysis/observability/figure.png",
+            category="Studies",
+            labels={"study": "observability"},
+            caption="captions/study.rst",
         ),
     log:
         "results/{dataset}/logs/analysis/observability.log",
@@ -119,8 +116,12 @@ rule analysis_family:
         source=studies.every("source"),
         actions=studies.every("actions"),
     output:
-        multiext(
-            "results/{dataset}/analysis/family/", "table.csv", "result.json", "result.txt", "figure.png", "figure.pdf"
+        multiext("results/{dataset}/analysis/family/", "table.csv", "result.json", "result.txt", "figure.pdf"),
+        report(
+            "results/{dataset}/analysis/family/figure.png",
+            category="Studies",
+            labels={"study": "family"},
+            caption="captions/study.rst",
         ),
     log:
         "results/{dataset}/logs/analysis/family.log",

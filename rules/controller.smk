@@ -10,7 +10,12 @@ rule controller_train:
     output:
         controller="results/{dataset}/controller/{controller}.safetensors",
         losses="results/{dataset}/controller/{controller}.csv",
-        figure="results/{dataset}/controller/{controller}.png",
+        figure=report(
+            "results/{dataset}/controller/{controller}.png",
+            category="Controllers",
+            labels={"controller": "{controller}"},
+            caption="captions/controller.rst",
+        ),
     log:
         "results/{dataset}/logs/controller/{controller}.log",
     benchmark:

@@ -14,7 +14,13 @@ rule develop_scene:
     output:
         developed="results/{dataset}/developed/{scene}/{variant}.safetensors",
         summary="results/{dataset}/developed/{scene}/{variant}.json",
-        sheet="results/{dataset}/developed/{scene}/{variant}.png",
+        sheet=report(
+            "results/{dataset}/developed/{scene}/{variant}.png",
+            category="Developed views",
+            subcategory="{scene}",
+            labels={"variant": "{variant}"},
+            caption="captions/developed.rst",
+        ),
     log:
         "results/{dataset}/logs/develop/{scene}.{variant}.log",
     benchmark:

@@ -183,7 +183,12 @@ rule synthesis_gallery:
         source=synthesis.shown("source"),
         clean=synthesis.shown("clean"),
     output:
-        figure="results/{dataset}/synthetic/{recipe}/gallery.png",
+        figure=report(
+            "results/{dataset}/synthetic/{recipe}/gallery.png",
+            category="Synthetic smoke",
+            labels={"recipe": "{recipe}"},
+            caption="captions/gallery.rst",
+        ),
         print="results/{dataset}/synthetic/{recipe}/gallery.pdf",
     log:
         "results/{dataset}/logs/synthesis/{recipe}/gallery.log",
