@@ -79,7 +79,7 @@ def test_a_cluster_run_gives_the_files_of_a_local_one(cluster, built, make_works
     scenes = built.config()["datasets"]["demo"]["scenes"]
     workspace = make_workspace(tmp_path, scenes, build="main")
     planned = sum(workspace.jobs().values())
-    done = workspace.snakemake(*PROFILE, *QUICK, timeout=1800)
+    done = workspace.snakemake(*PROFILE, *QUICK, timeout=3000)
     names = results(built.folder, workspace.folder)
     assert len(names) > 100, "a whole build has more files"
     differing = workspace.differing(built, names)
