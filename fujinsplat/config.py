@@ -142,6 +142,9 @@ class SynthesisSettings(Settings):
 class ControllerSettings(Settings):
     """The scene-agnostic RAW controller."""
 
+    checkpoint: str | None = setting(
+        None, "an imported controller used instead of training the method's; see `fujinsplat controller import`"
+    )
     steps: Steps = setting(1500, "updates; the final iterate is used [supp. G]")
     batch: Count = setting(16, "[supp. G]")
     lr: Positive = setting(3e-4, "AdamW learning rate [supp. G]")

@@ -2,7 +2,7 @@
 
 from fujinsplat.config import Variant
 from fujinsplat.configfile import nearest
-from fujinsplat.controller.names import Training, training
+from fujinsplat.controller.names import METHOD, Training, training
 from fujinsplat.errors import UserError
 from fujinsplat.synthesis.plan import SynthesisPlan
 from fujinsplat.workflow import RESULTS, Plan
@@ -44,6 +44,12 @@ class ControllerPlan:
         """The controller that develops `scene` for `variant`, or None."""
         return training(variant, self.plan.stage(dataset, "synthesis"), scene)
 
+    def imported(self, one: Training, dataset: str) -> str | None:
+        """The file that replaces training, where the settings name one: for the method's own controller alone."""
+        return self.plan.stage(dataset, "controller").checkpoint if one.name == METHOD else None
+
     def path(self, variant: Variant, dataset: str, scene: str) -> str | None:
         one = self.of(variant, dataset, scene)
+        if one and (given := self.imported(one, dataset)):
+            return given
         return f"{RESULTS.format(dataset=dataset)}/controller/{one.name}.safetensors" if one else None

@@ -138,8 +138,10 @@ class EvaluationPlan:
         twins = self.plan.config.datasets[wildcards.dataset].clean_twins
         if twins and outline.settings.report.studies:
             parts += [f"analysis/{study}/figure.png" for study in STUDIES]
-        training = ControllerPlan(self.plan).of(outline.variants[method], wildcards.dataset, scenes[0])
-        parts += [f"synthetic/{training.recipe.name}/gallery.png"] if training else []
+        controllers = ControllerPlan(self.plan)
+        training = controllers.of(outline.variants[method], wildcards.dataset, scenes[0])
+        if training and not controllers.imported(training, wildcards.dataset):
+            parts.append(f"synthetic/{training.recipe.name}/gallery.png")
         return [f"{results}/{part}" for part in parts] + self.tables(wildcards.dataset)
 
     def view_model(self, wildcards) -> str:

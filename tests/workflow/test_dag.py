@@ -39,6 +39,21 @@ def test_a_value_written_out_that_equals_the_papers_reruns_nothing(copy_of_build
     assert copy_of_build.jobs() == {}
 
 
+def test_an_imported_controller_replaces_synthesis_and_training(make_workspace, tmp_path):
+    fresh = make_workspace(tmp_path, ["Kogarashi"], build="fujinsplat")
+    trained = fresh.jobs()
+    assert trained["controller_train"] == 1 and trained["synthesis_draw"] == 1
+    config = fresh.config()
+    config["datasets"]["demo"]["settings"]["controller"]["checkpoint"] = "authors.safetensors"
+    fresh.write_config(config)
+    assert "authors.safetensors" in (refused := fresh.snakemake("--dry-run", check=False)).stderr + refused.stdout
+    assert refused.returncode, "the file has to exist"
+    (tmp_path / "authors.safetensors").touch()
+    left = fresh.jobs()
+    assert not [rule for rule in left if rule.startswith(("controller", "synthesis"))]
+    assert left["develop_scene"] == trained["develop_scene"]
+
+
 def test_one_more_variant_runs_only_its_own_part(copy_of_build):
     config = copy_of_build.config()
     config["variants"]["mine"] = {"delta": False}
