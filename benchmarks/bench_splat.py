@@ -243,7 +243,7 @@ def training() -> None:
     import os
 
     cores = len(os.sched_getaffinity(0))
-    demo = {"max_gaussians": 14_000, "densify_every": 30}
+    demo = {"max_gaussians": 10_000, "densify_every": 50}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         files = {}
