@@ -122,3 +122,18 @@ def test_the_pipeline_is_drawn_from_what_ran():
     places = layout(sorted(jobs), reduced(edges))
     order = ("demo_scene", "capture_source", "isp_calibrate", "splat_train")
     assert [places[rule][1] for rule in order] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("box", [(70, 5, 20, 10), (5, 5, 20, 10), (70, 45, 20, 10), (5, 45, 20, 10), None])
+def test_an_enlarged_chart_never_covers_the_number(box):
+    from fujinsplat.report.figures.grids import _grid
+
+    fig = _grid({(0, 0): (np.zeros((60, 100, 3), np.uint8), box, "21.47")}, ["row"], ["column"], None)
+    fig.draw_without_rendering()
+    ax = fig.axes[0]
+    number = ax.texts[0].get_window_extent()
+    assert len(ax.child_axes) == (box is not None)
+    assert not any(chart.get_window_extent().overlaps(number) for chart in ax.child_axes)
+    assert ax.get_window_extent().contains(number.x0, number.y0) and ax.get_window_extent().contains(
+        number.x1, number.y1
+    )

@@ -17,6 +17,7 @@ from fujinsplat.evaluate.tables.scores import by_role
 from fujinsplat.report.figures.chart import find_chart
 
 INSET = "#00d5e5"  # the paper's cyan
+LOWER_LEFT = (0.02, 0.04)  # corner of an enlarged chart, in shares of the panel
 QUALITATIVE_ROLES = ("rgb_base", "raw_base", "method")
 ABLATION_ROLES = ("rgb_base", "raw_base", "rgb_input", "curves_only", "couplings_only", "no_delta", "method")
 MOST_SCENES = 8
@@ -134,11 +135,11 @@ def _grid(
         chosen = row == highlight or column == highlight_column
         for spine in ax.spines.values():
             spine.set(visible=True, color=BLUE if chosen else "#bbbbbb", linewidth=1.4 if chosen else 0.4)
-        if box is not None:
-            _inset(ax, picture, box)
+        taken = _inset(ax, picture, box) if box is not None else None
         if text:
             style = {"facecolor": "black", "alpha": 0.6, "edgecolor": "none", "boxstyle": "round,pad=0.2"}
-            ax.text(0.03, 0.05, text, transform=ax.transAxes, color="white", fontsize=6, bbox=style)
+            x, side = (0.97, "right") if taken == LOWER_LEFT else (0.03, "left")
+            ax.text(x, 0.05, text, transform=ax.transAxes, color="white", fontsize=6, ha=side, bbox=style)
     small = 6 if max(map(len, [*rows, *columns])) > 14 or len(columns) > 6 else 7
     for row, name in enumerate(rows):
         axes[row, 0].set_ylabel(name.replace(" ", "\n", 1), fontsize=small, color=BLUE if row == highlight else "black")
@@ -147,17 +148,18 @@ def _grid(
     return fig
 
 
-def _inset(ax, picture: np.ndarray, box: tuple[int, int, int, int]) -> None:
-    """The chart, enlarged in the corner that is farthest from it, both framed in cyan."""
+def _inset(ax, picture: np.ndarray, box: tuple[int, int, int, int]) -> tuple[float, float]:
+    """The chart, enlarged in the corner that is farthest from it, both framed in cyan; returns that corner."""
     from matplotlib.patches import Rectangle
 
     x, y, width, height = box
     ax.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=INSET, linewidth=0.6))
-    left = 0.62 if x + width / 2 < picture.shape[1] / 2 else 0.02
-    bottom = 0.04 if y + height / 2 < picture.shape[0] / 2 else 0.6
+    left = 0.62 if x + width / 2 < picture.shape[1] / 2 else LOWER_LEFT[0]
+    bottom = LOWER_LEFT[1] if y + height / 2 < picture.shape[0] / 2 else 0.6
     small = ax.inset_axes((left, bottom, 0.36, 0.36))
     small.imshow(picture[y : y + height, x : x + width], interpolation="nearest", aspect="auto")
     small.set(xticks=[], yticks=[])
     small.grid(visible=False)
     for spine in small.spines.values():
         spine.set(visible=True, color=INSET, linewidth=0.8)
+    return left, bottom
