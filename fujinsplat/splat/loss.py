@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
+from fujinsplat.splat import display_kernel
 from fujinsplat.splat import loss_kernel as kernel
 
 
@@ -75,9 +76,27 @@ class _Display(torch.autograd.Function):
         return v * slope.masked_fill_((linear < 0) | (linear > 1), 0)
 
 
+class _FusedDisplay(torch.autograd.Function):
+    """The same on the CPU, value and slope in one pass."""
+
+    @staticmethod
+    def forward(ctx, linear: Tensor) -> Tensor:
+        encoded, slope = torch.empty_like(linear), torch.empty_like(linear)
+        display_kernel.display(
+            linear.detach().contiguous().numpy().reshape(-1), encoded.numpy().reshape(-1), slope.numpy().reshape(-1)
+        )
+        ctx.slope = slope
+        return encoded
+
+    @staticmethod
+    def backward(ctx, v: Tensor) -> Tensor:
+        return v * ctx.slope
+
+
 def display(linear: Tensor) -> Tensor:
     """A linear render as it is shown and compared: clamped to [0, 1], sRGB-encoded."""
-    return _Display.apply(linear)
+    fused = linear.device.type == "cpu" and linear.dtype == torch.float32 and linear.is_contiguous()
+    return (_FusedDisplay if fused else _Display).apply(linear)
 
 
 def psnr(a: Tensor, b: Tensor) -> float:

@@ -43,11 +43,19 @@ def test_equal_pictures_cost_nothing():
     assert ssim(x.double(), x.double()).item() == pytest.approx(1, abs=1e-12)
 
 
-def test_display_is_clamp_and_encode_with_their_gradient():
-    linear = torch.linspace(-0.2, 1.3, 4001, dtype=torch.float64)
+@pytest.mark.parametrize(("dtype", "near", "steep"), [(torch.float64, 1e-12, 1e-9), (torch.float32, 5e-7, 2e-5)])
+def test_display_is_clamp_and_encode_with_their_gradient(dtype, near, steep):
+    """float64: the torch form; float32: the fused kernel, also where the curve begins, at its knee and at its ends."""
+    exact = [0.0, 0.0031308, 1.0, -0.0, 1e-38, 1e-6, 0.9999999]
+    linear = torch.cat([torch.linspace(-0.2, 1.3, 9001, dtype=dtype), torch.tensor(exact, dtype=dtype)])
     a, b = linear.clone().requires_grad_(), linear.clone().requires_grad_()
     shown, expected = display(a), encode(b.clamp(0, 1))
-    assert torch.allclose(shown, expected, atol=1e-12)
+    torch.testing.assert_close(shown, expected, rtol=0, atol=near)
     shown.sum().backward()
     expected.sum().backward()
-    assert torch.allclose(a.grad, b.grad, atol=1e-9)
+    torch.testing.assert_close(a.grad, b.grad, rtol=2e-6 if dtype == torch.float32 else 0, atol=steep)
+
+
+def test_display_of_a_diverged_picture_stays_diverged():
+    shown = display(torch.tensor([0.5, float("nan"), float("inf"), -float("inf")]))
+    assert shown[1].isnan() and shown[2].item() == pytest.approx(1, abs=1e-6) and shown[3] == 0

@@ -1,0 +1,27 @@
+"""The display encoding of a render and its slope in one pass: clamp to [0, 1], then `fujinsplat.color.encode`."""
+
+import numpy as np
+from numba import prange
+
+from fujinsplat.isp.fastmath import exp32, log32
+from fujinsplat.splat.kernels import precise_parallel_kernel
+
+f4 = np.float32
+KNEE, TOE, SCALE, OFFSET, POWER = f4(0.0031308), f4(12.92), f4(1.055), f4(0.055), f4(1 / 2.4)
+ZERO, ONE = f4(0), f4(1)
+BLOCK = 4096  # floats per parallel task
+
+
+@precise_parallel_kernel
+def display(linear, encoded, slope):
+    """Fill `encoded` and `slope` (d encoded / d linear, 0 outside [0, 1]) for flat float32 `linear`; NaN stays NaN."""
+    count = linear.shape[0]
+    for block in prange((count + BLOCK - 1) // BLOCK):
+        for i in range(block * BLOCK, min(count, block * BLOCK + BLOCK)):
+            x = linear[i]
+            held = min(max(x, KNEE), ONE)
+            power = SCALE * exp32(POWER * log32(held))
+            shown = TOE * max(x, ZERO) if x <= KNEE else power - OFFSET
+            steep = TOE if x <= KNEE else POWER * power / held
+            encoded[i] = shown if x == x else x
+            slope[i] = steep if x >= ZERO and x <= ONE else ZERO
