@@ -18,6 +18,11 @@ from fujinsplat.errors import UserError
 RESULTS = "results/{dataset}"
 
 
+def repeated(option: str, paths: list[str]) -> list[str]:
+    """For `params:`: the same command-line option once for each path."""
+    return [word for path in paths for word in (option, path)]
+
+
 def split_repeat(variant: str) -> tuple[str, int]:
     """`name@2` is the second seed of variant `name`; without a number it is the first."""
     name, _, repeat = variant.partition("@")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fujinsplat.workflow import RESULTS, Plan
+from fujinsplat.workflow import RESULTS, Plan, repeated
 
 PARTS = {
     "source": "capture/{scene}/source",
@@ -30,6 +30,4 @@ class AnalysisPlan:
 
     def options(self, *parts: str) -> Callable:
         """For `params:`: `--part file` for every scene and each of `parts`."""
-        return lambda wildcards: [
-            x for part in parts for file in self.every(part)(wildcards) for x in (f"--{part}", file)
-        ]
+        return lambda wildcards: [word for part in parts for word in repeated(f"--{part}", self.every(part)(wildcards))]

@@ -6,7 +6,6 @@ batches depend on seed and step alone, and the checkpoint holds weights, both mo
 
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,7 @@ from fujinsplat.errors import UserError
 from fujinsplat.files import write_tensors
 from fujinsplat.flow import probe_grid
 from fujinsplat.flow.photometric import Target
-from fujinsplat.optim import AdamW
+from fujinsplat.optim import AdamW, cosine
 from fujinsplat.progress import progress, say
 
 TERMS = ("parameter", "reconstruction", "function")
@@ -89,8 +88,7 @@ class _Trainer:
         else:
             parameter = losses.parameter_loss(predicted, label, data.K, data.M, s.beta)
             total = parameter + s.weight_reconstruction * reconstruction
-        share = 0.5 * (1 + math.cos(math.pi * step / max(s.steps - 1, 1)))
-        self.optimiser.param_groups[0]["lr"] = s.lr * (s.lr_final + (1 - s.lr_final) * share)
+        self.optimiser.param_groups[0]["lr"] = s.lr * cosine(step, s.steps, s.lr_final)
         self.optimiser.zero_grad(set_to_none=True)
         total.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, s.clip)

@@ -108,11 +108,12 @@ def _all_there(renders: Path, stems: list[str]) -> None:
 
 
 def _training(log: Path | None) -> dict[str, Any] | None:
-    """What the training says of itself in its last line: iterations, Gaussians, seconds, peak memory."""
+    """What the training says of itself at its last iteration (the export's line follows it): iteration, Gaussians,
+    seconds, peak memory."""
     if log is None:
         return None
     try:
-        last = json.loads(log.read_text().splitlines()[-1])
+        last = [entry for line in log.read_text().splitlines() if "iteration" in (entry := json.loads(line))][-1]
     except (OSError, ValueError, IndexError) as error:
         raise UserError(f"{log} is not a training log ({error}); train that scene again") from None
     return {key: last[key] for key in ("iteration", "gaussians", "seconds", "memory_mb") if key in last}

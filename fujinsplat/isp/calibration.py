@@ -1,6 +1,5 @@
 """Calibrating a scene's Base ISP: the initial state, 100 back-only updates, 400 joint ones (supplement B)."""
 
-import math
 from dataclasses import dataclass, field
 
 import torch
@@ -11,7 +10,7 @@ from fujinsplat.isp import fused, fused_terms, objective, reference
 from fujinsplat.isp.initial import initial_state
 from fujinsplat.isp.model import BaseISP
 from fujinsplat.isp.samples import Samples, Views, ViewSamples, draw
-from fujinsplat.optim import Adam
+from fujinsplat.optim import Adam, cosine
 from fujinsplat.progress import progress
 
 
@@ -80,11 +79,6 @@ def loss_fused(base: BaseISP, batch: Batch, initial_front: Tensor, settings: Isp
         loss = loss + settings.weight_jacobian * safety
     loss = loss + settings.weight_smooth * (objective.curvature(operands) + objective.front_size(base))
     return loss + fused_terms.lattice_energies(operands.lattice, settings), matched
-
-
-def cosine(update: int, updates: int, final: float) -> float:
-    """Learning-rate multiplier: 1 at the first update, `final` at the last."""
-    return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * update / max(1, updates - 1)))
 
 
 def optimise(base: BaseISP, samples: Samples, settings: IspSettings, use_reference: bool = False) -> Course:

@@ -13,6 +13,11 @@ from fujinsplat.splat import display_kernel
 from fujinsplat.splat import loss_kernel as kernel
 
 
+def _fused(picture: Tensor) -> bool:
+    """Whether the kernels do it: float32 on the CPU."""
+    return picture.device.type == "cpu" and picture.dtype == torch.float32
+
+
 class _Photometric(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, y: Tensor, weight: float) -> Tensor:
@@ -51,7 +56,7 @@ def ssim(x: Tensor, y: Tensor) -> Tensor:
 
 def photometric_loss(rendered_encoded: Tensor, target_encoded: Tensor, weight: float) -> Tensor:
     """(1 - weight) L1 + weight (1 - SSIM) of `[H, W, 3]` encoded pictures, differentiable in both."""
-    if rendered_encoded.device.type == "cpu" and rendered_encoded.dtype == torch.float32:
+    if _fused(rendered_encoded):
         return _Photometric.apply(rendered_encoded, target_encoded, weight)
     l1 = (rendered_encoded - target_encoded).abs().mean()
     return (1 - weight) * l1 + weight * (1 - ssim(rendered_encoded, target_encoded))
@@ -81,10 +86,9 @@ class _FusedDisplay(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, linear: Tensor) -> Tensor:
+        linear = linear.detach().contiguous()
         encoded, slope = torch.empty_like(linear), torch.empty_like(linear)
-        display_kernel.display(
-            linear.detach().contiguous().numpy().reshape(-1), encoded.numpy().reshape(-1), slope.numpy().reshape(-1)
-        )
+        display_kernel.display(*(picture.view(-1).numpy() for picture in (linear, encoded, slope)))
         ctx.slope = slope
         return encoded
 
@@ -95,8 +99,7 @@ class _FusedDisplay(torch.autograd.Function):
 
 def display(linear: Tensor) -> Tensor:
     """A linear render as it is shown and compared: clamped to [0, 1], sRGB-encoded."""
-    fused = linear.device.type == "cpu" and linear.dtype == torch.float32 and linear.is_contiguous()
-    return (_FusedDisplay if fused else _Display).apply(linear)
+    return (_FusedDisplay if _fused(linear) else _Display).apply(linear)
 
 
 def psnr(a: Tensor, b: Tensor) -> float:

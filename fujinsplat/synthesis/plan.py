@@ -8,7 +8,7 @@ from fujinsplat.configfile import nearest
 from fujinsplat.errors import UserError
 from fujinsplat.synthesis.recipe import Recipe
 from fujinsplat.synthesis.sheet import SHEET, read_sheet, shard, shard_names
-from fujinsplat.workflow import RESULTS, Plan
+from fujinsplat.workflow import RESULTS, Plan, repeated
 
 SAMPLED = {"pixels", "summary", "seed", "shard", "depth", "depth_model", "depth_revision", "depth_batch"}
 DRAWN = {"veil", "jitter", "smoke", "by_depth", "uneven", "relight", "tone", "light"}
@@ -65,7 +65,7 @@ class SynthesisPlan:
         return [f"{RESULTS.format(dataset=wildcards.dataset)}/synthetic/network"]
 
     def network_option(self, wildcards) -> list[str]:
-        return [part for folder in self.network(wildcards) for part in ("--network", folder)]
+        return repeated("--network", self.network(wildcards))
 
     # recipes
 
@@ -93,27 +93,24 @@ class SynthesisPlan:
 
     def experts(self, wildcards) -> list[str]:
         """Fitted actions that a recipe draws from: those of every scene but the one it is made for."""
-        recipe = self.recipe(wildcards)
-        if recipe.draws != "actions":
-            return []
-        scenes = self.plan.scenes_of(wildcards.dataset)
-        results = RESULTS.format(dataset=wildcards.dataset)
-        return [f"{results}/actions/{scene}.safetensors" for scene in scenes if scene != recipe.without]
+        return self._of_scenes(wildcards, "actions") if self.recipe(wildcards).draws == "actions" else []
 
     def experts_option(self, wildcards) -> list[str]:
-        return [part for path in self.experts(wildcards) for part in ("--actions", path)]
+        return repeated("--actions", self.experts(wildcards))
 
     def isps(self, wildcards) -> list[str]:
         """Calibrated bases whose tones the draws have; without the scene that a recipe leaves out."""
-        recipe, settings = self.recipe(wildcards), self.plan.stage(wildcards.dataset, "synthesis")
-        if settings.tone == "exposure" or recipe.coordinate == "raw":
-            return []
-        scenes = self.plan.scenes_of(wildcards.dataset)
-        results = RESULTS.format(dataset=wildcards.dataset)
-        return [f"{results}/base/{scene}.safetensors" for scene in scenes if scene != recipe.without]
+        measured = self.plan.stage(wildcards.dataset, "synthesis").tone == "measured"
+        return self._of_scenes(wildcards, "base") if measured and self.recipe(wildcards).coordinate == "base" else []
 
     def isps_option(self, wildcards) -> list[str]:
-        return [part for path in self.isps(wildcards) for part in ("--isp", path)]
+        return repeated("--isp", self.isps(wildcards))
+
+    def _of_scenes(self, wildcards, stage: str) -> list[str]:
+        """A stage's file of every scene but the one that the recipe is made for."""
+        results, without = RESULTS.format(dataset=wildcards.dataset), self.recipe(wildcards).without
+        scenes = self.plan.scenes_of(wildcards.dataset)
+        return [f"{results}/{stage}/{scene}.safetensors" for scene in scenes if scene != without]
 
     def observations(self, dataset: str, recipe: str) -> list[str]:
         results = RESULTS.format(dataset=dataset)
@@ -157,8 +154,8 @@ class SynthesisPlan:
         return views
 
     def captures_option(self, wildcards) -> list[str]:
-        return [text for path in self.captures(wildcards) for text in ("--captures", path)]
+        return repeated("--captures", self.captures(wildcards))
 
     def shown_option(self, wildcards) -> list[str]:
-        parts = ((part, path) for part in ("source", "clean") for path in self.shown(part)(wildcards))
-        return [text for part, path in parts for text in (f"--{part}", path)]
+        source, clean = self.shown("source")(wildcards), self.shown("clean")(wildcards)
+        return repeated("--source", source) + repeated("--clean", clean)

@@ -142,4 +142,9 @@ def test_the_scores_are_there_for_every_scene_and_variant(built):
         for variant in ("fujinsplat", "raw_base"):
             csv = built.folder / f"results/demo/metrics/{scene}/{variant}.csv"
             assert csv.read_text().count("\n") >= 3
-            assert json.loads(csv.with_suffix(".json").read_text())
+            about = json.loads(csv.with_suffix(".json").read_text())
+            training = built.config()["datasets"]["demo"]["settings"]["splat"]["iterations"]
+            assert about["training"]["iteration"] == training, (
+                "the log of the real training, not of the export after it"
+            )
+            assert about["training"]["seconds"] > 0 and about["training"]["memory_mb"] > 0

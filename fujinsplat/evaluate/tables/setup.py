@@ -58,11 +58,9 @@ def _splat_rates(splat: SplatSettings) -> str:
     return listed if len(changed) == len(names) else f"{listed}; others 3DGS defaults"
 
 
-# rows of the paper's supervision table and the rules behind each, by the beginning of the rule's name; first match;
-# what only shows pictures has none: it may run before or after this table is made
+# rows of the paper's supervision table and the rules behind each, by the beginning of the rule's name; first match
 _ROWS = {
     "Base ISP calibration": ("isp",),
-    "": ("report", "synthesis_gallery", "synthesis_report"),
     "Correction distribution": ("actions_veil", "actions_population"),
     "Expert action fitting": ("actions",),
     "Read-only analyses": ("analysis",),
@@ -80,6 +78,8 @@ _ORDER = [
     "Oracle references",
     "Final evaluation",
 ]
+# what only shows pictures has no row: it may run before or after this table is made
+_SHOWN_ONLY = ("report", "synthesis_gallery", "synthesis_report")
 _PARTS = {"source": "Hazy RAW/RGB", "clean": "Paired clean", "held": "Held views"}
 
 
@@ -121,7 +121,6 @@ def supervision(outline: Outline, metrics: Metrics, results: Path) -> Table:
 
 
 def _row(rule: str) -> str | None:
-    for row, beginnings in _ROWS.items():
-        if rule.startswith(beginnings):
-            return row or None
-    return None
+    if rule.startswith(_SHOWN_ONLY):
+        return None
+    return next((row for row, beginnings in _ROWS.items() if rule.startswith(beginnings)), None)
