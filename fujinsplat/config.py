@@ -96,7 +96,7 @@ class ActionsSettings(Settings):
 class SynthesisSettings(Settings):
     """Reverse ISP-action synthesis."""
 
-    labels: Literal["fitted", "published"] = setting("fitted", "label compiler [supp. F]")
+    labels: Literal["published", "fitted"] = setting("published", "label compiler [supp. F]")
     coordinate: Literal["base", "raw"] = setting(
         "base", "where gain and pivot level are measured; `raw` is the published setting [supp. F]"
     )
@@ -264,7 +264,7 @@ class Variant(Settings):
     objective: Literal["label", "reconstruction"] = setting("label", "controller objective [Sec. 4.2]")
     K: Count = setting(7, "couplings [supp. C]")
     M: Annotated[int, Field(ge=2)] = setting(16, "knots per curve [supp. C]")
-    labels: Literal["fitted", "published"] | None = setting(None, "label compiler; none: the settings' one")
+    labels: Literal["published", "fitted"] | None = setting(None, "label compiler; none: the settings' one")
     coordinate: Literal["base", "raw"] | None = setting(None, "draw coordinate; none: the settings' one")
     draws: Literal["veil", "actions"] | None = setting(None, "label family; none: the settings' one")
     oracle: Literal["none", "expert", "clean"] = setting("none", "uses clean twins: a reference row, never ranked")

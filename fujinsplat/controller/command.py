@@ -62,7 +62,7 @@ def assess(
     ],
     scene: Annotated[list[str], typer.Option(help="A scene. May be repeated.")],
     out: Annotated[Path | None, typer.Option(help="The table, .json.")] = None,
-    labels: Annotated[str, typer.Option(help="Compiler of the oracle labels: fitted or published.")] = "fitted",
+    labels: Annotated[str, typer.Option(help="Compiler of the oracle labels: published or fitted.")] = "published",
     threads: ThreadsOption = None,
 ) -> None:
     """Compare source views with their clean twins: base, oracle (c, t), controller, expert. Analysis only."""

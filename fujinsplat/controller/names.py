@@ -1,7 +1,7 @@
 """Which trained controller a variant needs, by name. Pure Python: the workflow asks before anything heavy is imported.
 
 `raw` is the method. A name says what differs from it: `rgb`, `raw-reconstruction`, `raw-curves`, `raw-k5`,
-`raw-published`, `raw-actions-without-Scene`, …
+`raw-fitted`, `raw-actions-without-Scene`, …
 """
 
 from dataclasses import dataclass

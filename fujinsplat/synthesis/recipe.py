@@ -11,7 +11,7 @@ K, M = Variant.model_fields["K"].default, Variant.model_fields["M"].default
 class Recipe:
     """The default is the method's. `without` leaves one scene's pairs out of the draws."""
 
-    labels: str = "fitted"
+    labels: str = "published"
     coordinate: str = "base"
     draws: str = "veil"
     K: int = K
@@ -37,7 +37,7 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """`fitted`, `published`, `fitted-raw`, `fitted-k5`, `fitted-curves`, `actions-without-Scene`, …"""
+        """`published`, `fitted`, `published-raw`, `published-k5`, `published-curves`, `actions-without-Scene`, …"""
         parts = [self.labels if self.draws == "veil" else "actions"]
         parts += [] if self.coordinate == "base" else ["raw"]
         parts += [] if K == self.K else [f"k{self.K}"]

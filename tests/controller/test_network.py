@@ -60,8 +60,8 @@ def test_summary_is_clamped_and_bilinear():
         ({"curves": False}, "raw-couplings"),
         ({"K": 5}, "raw-k5"),
         ({"M": 32}, "raw-m32"),
-        ({"labels": "published"}, "raw-published"),
-        ({"labels": "published", "coordinate": "raw"}, "raw-published-raw"),
+        ({"labels": "fitted"}, "raw-fitted"),
+        ({"labels": "fitted", "coordinate": "raw"}, "raw-fitted-raw"),
         ({"draws": "actions"}, "raw-actions-without-Hayate"),
         ({"input": "none", "delta": False}, None),
         ({"oracle": "expert"}, None),
@@ -75,8 +75,8 @@ def test_names(changes, name):
 
 def test_names_follow_the_settings():
     """`raw` is whatever the settings call the method."""
-    settings = SynthesisSettings(labels="published")
+    settings = SynthesisSettings(labels="fitted")
     assert training(Variant(), settings, "x").name == "raw"
-    assert training(Variant(), settings, "x").recipe.name == "published"
-    assert training(Variant(labels="fitted"), settings, "x").name == "raw-fitted"
-    assert training(Variant(labels="published"), settings, "x").name == "raw"
+    assert training(Variant(), settings, "x").recipe.name == "fitted"
+    assert training(Variant(labels="published"), settings, "x").name == "raw-published"
+    assert training(Variant(labels="fitted"), settings, "x").name == "raw"

@@ -17,7 +17,7 @@ VARIANTS = {
     "couplings_only": Variant(curves=False, delta=False),
     "no_delta": Variant(title="w/o Δ-ISP", delta=False),
     "reconstruction": Variant(objective="reconstruction", delta=False),
-    "published_labels": Variant(labels="published"),
+    "fitted_labels": Variant(labels="fitted"),
     "k5": Variant(K=5),
     "m_8": Variant(M=8, title="8 knots & more"),
     "oracle": Variant(input="none", delta=False, oracle="clean"),

@@ -78,7 +78,7 @@ def test_quoted_tables_agree_with_each_other():
         ({"delta": False}, "no_delta"),
         ({"input": "rgb"}, "rgb_input"),
         ({"K": 9}, "capacity"),
-        ({"labels": "published"}, None),
+        ({"labels": "fitted"}, None),
         ({"oracle": "expert", "input": "none"}, None),
         ({"input": "none", "delta": False}, "raw_base"),
         ({"input": "none", "base": "none", "delta": False}, "rgb_base"),

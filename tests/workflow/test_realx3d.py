@@ -59,7 +59,7 @@ def controllers(variants: dict[str, dict], scenes: list[str]) -> tuple[set, set]
         if row.get("input", "raw") == "none" or row.get("oracle", "none") != "none" or not any(flags):
             continue
         shape = (row.get("K", 7), row.get("M", 16), *flags)
-        draws = (row.get("labels", "fitted"), row.get("coordinate", "base"), row.get("draws", "veil"))
+        draws = (row.get("labels", "published"), row.get("coordinate", "base"), row.get("draws", "veil"))
         for scene in scenes if "actions" in draws else [None]:  # drawn from actions: one each, without its own scene's
             recipe = (*shape, *draws, scene)
             recipes.add(recipe)
