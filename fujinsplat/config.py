@@ -261,6 +261,7 @@ class Variant(Settings):
     curves: bool = setting(True, "tone curves of the action [Sec. 4.2]")
     couplings: bool = setting(True, "colour couplings of the action [Sec. 4.2]")
     delta: bool = setting(True, "delta-ISP [Sec. 3.4]")
+    shared: bool = setting(False, "every view gets the scene's mean action: the delta-ISP with all scalars kept at 0")
     objective: Literal["label", "reconstruction"] = setting("label", "controller objective [Sec. 4.2]")
     K: Count = setting(7, "couplings [supp. C]")
     M: Annotated[int, Field(ge=2)] = setting(16, "knots per curve [supp. C]")
@@ -276,6 +277,10 @@ class Variant(Settings):
             raise ValueError("base: none trains on the camera RGB, so input must be none too")
         if self.delta and self.input == "none" and self.oracle != "expert":
             raise ValueError("delta needs per-view actions: set delta: false, or give the variant an input")
+        if self.shared and (self.delta or self.input == "none"):
+            raise ValueError(
+                "shared is the mean of a scene's predictions: give the variant an input and set delta: false"
+            )
         return self
 
 

@@ -29,6 +29,9 @@ def scene(
     controller: Annotated[Path | None, typer.Option(help="A trained controller.")] = None,
     actions: Annotated[Path | None, typer.Option(help="Fitted expert actions, for the oracle `expert` alone.")] = None,
     input: Annotated[Literal["raw", "rgb"], typer.Option(help="What the controller sees.")] = "raw",
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Every view gets the mean of the scene's predictions.")
+    ] = False,
     k: Annotated[int, typer.Option("--couplings", min=1, help="K of the variant.")] = 7,
     m: Annotated[int, typer.Option("--knots", min=2, help="M of the variant.")] = 16,
     summary: Annotated[Path | None, typer.Option(help="Scene mean and displacements, .json.")] = None,
@@ -53,6 +56,7 @@ def scene(
         controller=controller,
         actions=actions,
         input=input,
+        shared=shared,
         K=k,
         M=m,
         device=pick_device(device),

@@ -60,5 +60,5 @@ class DevelopPlan:
         for name in OPENS[kind]:
             options += [f"--{name}", *self.part(name)(wildcards)]
         if kind == "controller":
-            options += ["--input", variant.input]
+            options += ["--input", variant.input, *(["--shared"] if variant.shared else [])]
         return [*options, "--couplings", str(variant.K), "--knots", str(variant.M)]

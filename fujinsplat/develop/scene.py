@@ -31,11 +31,15 @@ def develop_scene(
     controller: Path | None = None,
     actions: Path | None = None,
     input: str = "raw",
+    shared: bool = False,
     K: int = 7,
     M: int = 16,
     device: str = "cpu",
 ) -> None:
-    """Write `out` (see store.py). Give what the kind opens, and nothing else: a variant cannot reach further."""
+    """Write `out` (see store.py). Give what the kind opens, and nothing else: a variant cannot reach further.
+
+    `shared`: every view gets the mean of the controller's predictions, p of the delta-ISP without any Delta.
+    """
     given = {"source": source, "clean": clean, "base": base, "controller": controller, "actions": actions}
     for name, path in given.items():
         if (path is not None) != (name in OPENS[kind]):
@@ -53,6 +57,8 @@ def develop_scene(
         pictures, summaries = _base_outputs(views, base, device, input if kind == "controller" else None)
     if kind == "controller":
         predicted = _predicted(controller, summaries, K, M, input, device)
+        if shared:
+            predicted = np.broadcast_to(predicted.mean(axis=0, dtype=np.float64).astype(np.float32), predicted.shape)
     elif kind == "expert":
         predicted = _fitted(actions, views.stems, K, M)
     else:

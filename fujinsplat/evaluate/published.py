@@ -37,7 +37,7 @@ def quoted(row: dict[str, Any], scenes: list[str], metric: str) -> tuple[list[fl
 def role(variant: Variant) -> str | None:
     """Which row of the paper a variant reproduces, from what it does and not from its name; None: a row of our own."""
     plain = variant.labels is None and variant.coordinate is None and variant.draws is None
-    if variant.oracle != "none" or not plain:
+    if variant.oracle != "none" or variant.shared or not plain:
         return None
     if variant.base == "none":
         return "rgb_base"

@@ -26,7 +26,7 @@ from fujinsplat.splat.render import camera_tensors, render_encoded
 
 DIRECTIONS = 48
 CHUNK = 50_000
-RATES = {"sh0": 1e-2, "shN": 1e-3, "opacities": 2.5e-2, "scales": 5e-3, "quats": 1e-3}
+RATES = {"sh0": 3e-2, "shN": 3e-3, "opacities": 7.5e-2, "scales": 1.5e-2, "quats": 3e-3}
 
 
 def sphere(count: int) -> Tensor:

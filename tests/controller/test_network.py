@@ -54,6 +54,7 @@ def test_summary_is_clamped_and_bilinear():
     [
         ({}, "raw"),
         ({"delta": False}, "raw"),
+        ({"delta": False, "shared": True}, "raw"),
         ({"input": "rgb"}, "rgb"),
         ({"objective": "reconstruction"}, "raw-reconstruction"),
         ({"couplings": False}, "raw-curves"),

@@ -101,6 +101,15 @@ def test_rgb_input_is_summarised_from_the_base_output(scene, tmp_path):
     np.testing.assert_allclose(Developed(tmp_path / "v.safetensors").action("0002"), expected.numpy(), atol=1e-6)
 
 
+def test_a_shared_action_is_the_mean_of_the_predictions(scene, tmp_path):
+    for shared in (False, True):
+        path = tmp_path / f"{shared}.safetensors"
+        develop_scene("controller", path, shared=shared, **arguments(scene, "controller"))
+    own, same = (Developed(tmp_path / f"{shared}.safetensors").actions for shared in (False, True))
+    assert np.ptp(own, axis=0).max() > 1e-5 and np.ptp(same, axis=0).max() == 0
+    np.testing.assert_allclose(same[0], own.mean(axis=0), atol=1e-8)
+
+
 @pytest.mark.parametrize(
     ("changes", "match"),
     [

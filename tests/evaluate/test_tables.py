@@ -79,6 +79,7 @@ def test_quoted_tables_agree_with_each_other():
         ({"input": "rgb"}, "rgb_input"),
         ({"K": 9}, "capacity"),
         ({"labels": "fitted"}, None),
+        ({"delta": False, "shared": True}, None),
         ({"oracle": "expert", "input": "none"}, None),
         ({"input": "none", "delta": False}, "raw_base"),
         ({"input": "none", "base": "none", "delta": False}, "rgb_base"),

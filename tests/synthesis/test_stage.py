@@ -134,8 +134,9 @@ def made_of(draws: Draws, sampled: Captures, index: int) -> tuple[np.ndarray, ..
 
 
 def test_uniform_smoke_is_the_veil_it_stands_for(sampled, population, matrix, settings):
-    """The inverted label is the physical veil: linear H = t J + (1 - t) c of the clamped clean picture."""
-    drawn = make_draws(sampled, population, matrix, Recipe(), settings.model_copy(update={"smoke": "uniform"}))
+    """The inverted fitted label is the physical veil: linear H = t J + (1 - t) c of the clamped clean picture."""
+    uniform = settings.model_copy(update={"smoke": "uniform"})
+    drawn = make_draws(sampled, population, matrix, Recipe(labels="fitted"), uniform)
     for index in range(len(drawn)):
         clean, clamped, hazy, _ = made_of(drawn, sampled, index)
         t = drawn.contrast[index]

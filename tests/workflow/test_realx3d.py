@@ -96,7 +96,7 @@ def test_a_whole_realx3d_build_has_the_expected_jobs(realx3d):
     assert config["datasets"]["realx3d"]["scenes"] == list(VIEWS)
     jobs = realx3d.jobs()
     assert jobs == expected(config)
-    assert jobs["splat_train"] == 8 * 19, "eight scenes; seventeen variants and two reference rows"
+    assert jobs["splat_train"] == 8 * 20, "eight scenes; eighteen variants and two reference rows"
     assert jobs["controller_train"] == 13 + 8, "no_delta shares the method's; action_draws has one per scene"
     assert jobs["capture_source"] == jobs["isp_calibrate"] == 8, "variants share captures and bases"
 
