@@ -287,12 +287,12 @@ class Variant(Settings):
 class Config(Settings):
     """config.yaml."""
 
-    dataset: str = setting("demo", "which block of `datasets` plain `snakemake --cores` builds")
+    dataset: str = setting("demo", "which block of `datasets` plain `snakemake --cores all` builds")
     device: Literal["auto", "cpu", "cuda"] = setting("auto", "auto: CUDA where torch sees it")
     datasets: Annotated[dict[str, Dataset], Field(min_length=1)] = setting(..., "one block per dataset")
     variants: Annotated[dict[str, Variant], Field(min_length=1)] = setting(..., "one row per variant")
     groups: dict[str, list[str]] = setting({}, "named lists of variants; `all` is every variant")
-    build: str = setting("all", "the group (or single variant) that plain `snakemake --cores` builds")
+    build: str = setting("all", "the group (or single variant) that plain `snakemake --cores all` builds")
     scenes: list[str] | None = setting(None, "restrict the build to these scenes of the dataset")
     settings: StageSettings = setting(StageSettings(), "what differs from the paper's values, by stage")
 

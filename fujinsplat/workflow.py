@@ -50,7 +50,7 @@ class Plan:
             raise WorkflowError(f"config.yaml (or --config): {error}") from None
 
     def deliverables(self) -> list[str]:
-        """What plain `snakemake --cores` builds: the splats, and the report with all that it shows."""
+        """What plain `snakemake --cores all` builds: the splats, and the report with all that it shows."""
         results = RESULTS.format(dataset=self.dataset)
         splats = [f"{results}/gaussians/{scene}/{variant}.ply" for scene in self.scenes for variant in self.variants]
         return [f"{results}/report.html", *splats]

@@ -58,13 +58,12 @@ class Gaussians:
 
         xyz float32 `[N, 3]`; rgb uint8 `[N, 3]`, sRGB-encoded as the photographs are, decoded here.
         """
-        from scipy.spatial import cKDTree
+        from fujinsplat.splat.neighbours import mean_square_distances
 
         n = len(xyz)
         k = min(NEIGHBOURS, n - 1)
         if k:
-            distances = cKDTree(xyz).query(xyz, k=k + 1)[0][:, 1:]
-            size = np.sqrt(np.maximum((distances**2).mean(1), 1e-14))
+            size = np.sqrt(np.maximum(mean_square_distances(xyz, k), 1e-14))
         else:
             size = np.full(n, 0.01)
         colour_linear = decode(rgb_encoded.astype(np.float64) / 255)

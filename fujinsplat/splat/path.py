@@ -14,18 +14,15 @@ def camera_path(cameras: list[Camera], frames: int) -> list[Camera]:
     Positions follow a Catmull-Rom spline, directions the shortest turn between neighbours; lens and size are the first
     camera's.
     """
-    from scipy.spatial.transform import Rotation, Slerp
-
     if len(cameras) < 2:
         raise UserError("a camera path needs at least two source cameras; render single views with --views instead")
     poses = [np.linalg.inv(camera.viewmat) for camera in _short_round(cameras)]
     centres = np.stack([pose[:3, 3] for pose in poses])
-    turns = Slerp(np.arange(len(poses) + 1), Rotation.from_matrix([pose[:3, :3] for pose in [*poses, poses[0]]]))
     made = []
     for frame in range(frames):
         at = frame / frames * len(poses)
         pose = np.eye(4)
-        pose[:3, :3] = turns(at).as_matrix()
+        pose[:3, :3] = _turned(poses[int(at)], poses[(int(at) + 1) % len(poses)], at - int(at))
         pose[:3, 3] = _spline(centres, at)
         made.append(replace(cameras[0], stem=f"{frame:04d}", viewmat=np.linalg.inv(pose)))
     return made
@@ -40,6 +37,12 @@ def _short_round(cameras: list[Camera]) -> list[Camera]:
         here = centre[id(order[-1])]
         order.append(left.pop(int(np.argmin([np.linalg.norm(centre[id(camera)] - here) for camera in left]))))
     return order
+
+
+def _turned(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
+    """The rotation nearest to the weighted mean of two poses' rotations: on the shortest turn from one to the other."""
+    u, _, vt = np.linalg.svd((1 - share) * start[:3, :3] + share * end[:3, :3])
+    return u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
 
 
 def _spline(points: np.ndarray, at: float) -> np.ndarray:

@@ -7,7 +7,6 @@ from fujinsplat.synthesis.recipe import Recipe
 
 STRENGTHS = (0.4, 1.1)  # of a mixture's coefficients; supp. E's vocabulary goes from 0.25 to 1
 LIGHT_STRENGTHS = (0.0, 0.1)
-JITTER = 0.15  # of the difference between two actions of one scene
 
 
 def draw_actions(

@@ -1,0 +1,46 @@
+"""How far apart points lie: the start size of Gaussians.
+
+A sweep instead of SciPy's k-d tree, whose import alone costs a training job more time than the search itself.
+"""
+
+import numpy as np
+from numba import prange
+
+from fujinsplat.splat.kernels import precise_parallel_kernel
+
+
+def mean_square_distances(xyz: np.ndarray, k: int) -> np.ndarray:
+    """The mean squared distance of each point of `xyz [N, 3]` to its `k` nearest others (k < N); float64 `[N]`."""
+    spread = np.subtract(
+        *np.percentile(xyz, (75, 25), axis=0)
+    )  # quartiles: a few stray points must not choose the axis
+    axes = np.argsort(-spread, kind="stable")
+    order = np.argsort(xyz[:, axes[0]], kind="stable")
+    found = np.empty(len(xyz))
+    found[order] = _sweep(np.ascontiguousarray(xyz[order][:, axes], np.float64), k)
+    return found
+
+
+@precise_parallel_kernel
+def _sweep(points, k):
+    """Points are sorted by their first coordinate: each looks right, then left, until that alone is too far."""
+    n = len(points)
+    found = np.empty(n)
+    for i in prange(n):
+        nearest = np.full(k, np.inf)
+        for step in (1, -1):
+            j = i + step
+            while 0 <= j < n:
+                along = points[j, 0] - points[i, 0]
+                if along * along >= nearest[k - 1]:
+                    break
+                distance = along * along + (points[j, 1] - points[i, 1]) ** 2 + (points[j, 2] - points[i, 2]) ** 2
+                place = k - 1
+                while place >= 0 and distance < nearest[place]:
+                    if place < k - 1:
+                        nearest[place + 1] = nearest[place]
+                    nearest[place] = distance
+                    place -= 1
+                j += step
+        found[i] = nearest.mean()
+    return found
