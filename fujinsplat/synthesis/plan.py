@@ -33,14 +33,19 @@ class SynthesisPlan:
             )
         return external
 
+    def maker(self, wildcards) -> str | None:
+        """The demo dataset that makes the captures: this one, or one whose folder it shares. None: they are there."""
+        datasets, folder = self.plan.config.datasets, self.folder(wildcards)
+        return next((name for name, d in datasets.items() if d.made_by_demo and d.external == folder), None)
+
     def sheet(self, wildcards) -> str:
-        """The folder when the demo makes it, otherwise its sheet: what must exist before shards can be named."""
+        """The folder when a demo makes it, otherwise its sheet: what must exist before shards can be named."""
         folder = self.folder(wildcards)
-        return folder if self.plan.config.datasets[wildcards.dataset].made_by_demo else f"{folder}/{SHEET}"
+        return folder if self.maker(wildcards) else f"{folder}/{SHEET}"
 
     def members(self, wildcards) -> list[str]:
         """The files of one shard."""
-        if self.plan.config.datasets[wildcards.dataset].made_by_demo:
+        if self.maker(wildcards):
             return [self.folder(wildcards)]
         settings = self.plan.stage(wildcards.dataset, "synthesis")
         files = [c.path for c in shard(read_sheet(self.folder(wildcards)), settings.shard, wildcards.shard)]
@@ -49,9 +54,9 @@ class SynthesisPlan:
 
     def shards(self, wildcards) -> list[str]:
         """Names of all shards. A demo that is still to be made says how many captures it will have."""
-        size = self.plan.stage(wildcards.dataset, "synthesis").shard
-        if self.plan.config.datasets[wildcards.dataset].made_by_demo:
-            return shard_names(self.plan.stage(wildcards.dataset, "demo").external, size)
+        size, maker = self.plan.stage(wildcards.dataset, "synthesis").shard, self.maker(wildcards)
+        if maker:
+            return shard_names(self.plan.stage(maker, "demo").external, size)
         return shard_names(len(read_sheet(self.folder(wildcards))), size)
 
     def captures(self, wildcards) -> list[str]:
