@@ -10,7 +10,6 @@ import json
 import math
 import time
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from fujinsplat.evaluate.perceptual import load_perceptual
 from fujinsplat.evaluate.protocol import METRICS, Scorer, fitted, psnr, read_picture
 from fujinsplat.files import atomic_file, sha256, write_json
 from fujinsplat.progress import progress, say
+from fujinsplat.versions import installed
 
 COLUMNS = ("split", "view", *METRICS)
 PACKAGES = ("fujinsplat", "numpy", "scikit-image", "torch", "lpips", "gsplat", "numba")
@@ -136,13 +136,7 @@ def _plain(value: float | None) -> float | str | None:
 def _versions() -> dict[str, str]:
     import platform
 
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    return {"python": platform.python_version(), **installed(PACKAGES)}
 
 
 def _peak_memory_mb() -> float:

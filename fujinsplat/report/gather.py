@@ -2,7 +2,6 @@
 
 import platform
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from fujinsplat.config import StageSettings
@@ -14,6 +13,7 @@ from fujinsplat.evaluate.tables import TABLES, build_table
 from fujinsplat.evaluate.tables.model import Table
 from fujinsplat.evaluate.tables.scores import by_role
 from fujinsplat.report.viewer import split_view
+from fujinsplat.versions import installed
 
 SLIDER_VIEWS = 3
 # pictures other stages leave, as (folder, pattern), with the sentence shown under each kind
@@ -220,10 +220,5 @@ def changed_settings(settings: StageSettings) -> list[tuple[str, str, str]]:
 
 
 def versions() -> dict[str, str]:
-    found = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    system = f"{platform.system()} {platform.machine()}"
+    return {"Python": platform.python_version(), "system": system, **installed(PACKAGES)}
