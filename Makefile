@@ -9,7 +9,9 @@ READY := $(VENV)/ready-$(DEVICE)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS)
 DEMO := --config build=main scenes="[Kogarashi,Hayate,Yamase]"
 
-.PHONY: demo test bench lint format schema clean
+.PHONY: setup demo test bench lint format schema clean
+
+setup: $(READY)
 
 demo: $(READY)
 	$(BIN)/snakemake --cores $(CORES) $(DEMO)
@@ -49,4 +51,4 @@ $(READY): envs/lock.txt envs/torch-$(DEVICE).txt pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf results data .snakemake
+	rm -rf results data/demo logs .snakemake

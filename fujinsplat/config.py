@@ -1,5 +1,7 @@
 """Every setting, once: its meaning, its value in the paper, and the section it comes from.
 
+Where our default is another than the paper's, the setting's meaning says `published` and what the paper has.
+
 `config.yaml` holds only what differs from here. A dataset block may carry its own `settings` overlay (the demo has its
 smaller numbers there). The JSON schema of `config.yaml` is generated from these models; see `fujinsplat config schema`.
 """
@@ -185,7 +187,7 @@ class SplatSettings(Settings):
     lr_alpha: Positive = setting(5e-3, "[supp. G]")
     checkpoint_seconds: Positive = setting(120, "time between checkpoints")
     memory_mb: Count = setting(4000, "budget for cached cameras and developed targets")
-    bake_steps: Steps = setting(300, "fine-tuning of the exported display-colour SH")
+    bake_steps: Steps = setting(300, "fine-tuning of the exported colours, opacities and shapes")
     seed: Steps = setting(190087, "[supp. G]")
 
     @model_validator(mode="after")
@@ -226,7 +228,7 @@ class ReportSettings(Settings):
 
 
 class StageSettings(Settings):
-    """One block per stage; what is left out keeps the paper's value."""
+    """One block per stage; what is left out keeps the default."""
 
     demo: DemoSettings = DemoSettings()
     capture: CaptureSettings = CaptureSettings()

@@ -34,13 +34,12 @@ rule develop_scene:
         runtime=plan.grows(15),
     params:
         options=development.options,
-        device=plan.device,
     shell:
         "fujinsplat develop scene"
         " {params.options:q}"
         " --out {output.developed:q}"
         " --summary {output.summary:q}"
         " --sheet {output.sheet:q}"
-        " --device {params.device}"
+        " --device cpu"
         " --threads {threads}"
         " > {log:q} 2>&1"

@@ -66,11 +66,12 @@ rule synthesis_sample:
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(60),
+        gpu=synthesis.sample_gpu,
     params:
         folder=synthesis.folder,
         network=synthesis.network_option,
         settings=synthesis.sample_settings,
-        device=plan.device,
+        device=synthesis.sample_device,
     shell:
         "fujinsplat synthesis sample"
         " {params.folder:q}"

@@ -14,7 +14,7 @@ import numpy as np
 
 from fujinsplat.capture.cameras import Camera, intrinsics, rigid
 from fujinsplat.capture.layout import colmap_files, is_empty
-from fujinsplat.capture.poses import UNDISTORT, picture_stem
+from fujinsplat.capture.poses import PINHOLE, picture_stem
 from fujinsplat.errors import UserError
 
 # COLMAP's numbers, names and parameter counts; for perspective models also how many of the first parameters are focal
@@ -110,7 +110,7 @@ def _lenses(folder: Path) -> dict[int, _Lens]:
         for _ in range(stream.take("Q")[0]):
             number, model, width, height = stream.take("IiQQ")
             if model not in MODELS:
-                raise UserError(f"{path}: camera {number} has the unknown model {model}; {UNDISTORT}")
+                raise UserError(f"{path}: camera {number} has the unknown model {model}; {PINHOLE}")
             name, count, _ = MODELS[model]
             lenses[number] = _Lens(name, width, height, stream.take(f"{count}d"))
         return lenses
@@ -166,7 +166,7 @@ def colmap_cameras(folder: Path) -> dict[str, Camera]:
             )
         focals = FOCALS.get(lens.model)
         if focals is None or any(lens.params[focals + 2 :]):
-            raise UserError(f"{where}: the {lens.model} camera has lens distortion; {UNDISTORT}")
+            raise UserError(f"{where}: the {lens.model} camera has lens distortion; {PINHOLE}")
         if len(lens.params) < focals + 2:
             raise UserError(f"{where}: the {lens.model} camera has too few parameters; run COLMAP again")
         stem = picture_stem(image.name)

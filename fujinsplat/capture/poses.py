@@ -23,7 +23,10 @@ from fujinsplat.errors import UserError
 from fujinsplat.files import read_json
 
 DISTORTION = ("k1", "k2", "k3", "k4", "k5", "k6", "p1", "p2")
-UNDISTORT = "undistort first (for example with `colmap image_undistorter`) and use the undistorted pictures and model"
+PINHOLE = (
+    "find the poses again with a pinhole camera (COLMAP: --ImageReader.camera_model PINHOLE); "
+    "pictures undistorted by other tools no longer lie on their RAW files"
+)
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def _frame_intrinsics(values: dict, default_size: tuple[int, int], where: str) -
 
     fisheye = "FISHEYE" in str(values.get("camera_model")).upper() or values.get("is_fisheye")
     if fisheye or any(number(name) for name in DISTORTION):
-        raise UserError(f"{where}: the camera has lens distortion; {UNDISTORT}")
+        raise UserError(f"{where}: the camera has lens distortion; {PINHOLE}")
     size = [number("w") or default_size[0], number("h") or default_size[1]]
     if not all(math.isfinite(side) and side >= 1 for side in size):
         raise UserError(f"{where}: w and h are no picture size; correct the file")

@@ -1,7 +1,7 @@
 """developed/{scene}/{variant}.safetensors: what the develop stage hands to the Gaussians.
 
-Tensors: `actions` float32 `[V, P]`, one colour action per source view (zeros, the identity, for variants without a
-controller), and `base/{stem}` uint8 `[H, W, 3]`, the encoded picture `Y^B` that the action is applied to. Metadata
+Tensors: `actions` float32 `[V, P]`, one colour action per source view (zeros, the identity, for variants without
+actions), and `base/{stem}` uint8 `[H, W, 3]`, the encoded picture `Y^B` that the action is applied to. Metadata
 holds one JSON text under `developed`: the stems in order, K, M and the kind of variant. The developed picture
 `T_p(Y^B)` itself is not stored: the delta-ISP moves `p` during reconstruction.
 """
@@ -52,7 +52,7 @@ class Developed:
             return file.get_tensor(f"base/{stem}")
 
     def action(self, stem: str) -> np.ndarray:
-        """The controller's action for one view: float32 `[P]`."""
+        """The action of one view: float32 `[P]`."""
         return self.actions[self.stems.index(stem)]
 
     def _open(self):

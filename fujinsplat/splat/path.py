@@ -1,4 +1,4 @@
-"""A smooth, closed camera path through the source cameras, for video frames."""
+"""A smooth, closed camera path through the source cameras: video frames, and poses that the export is tuned at."""
 
 from dataclasses import replace
 

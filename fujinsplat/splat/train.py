@@ -65,7 +65,7 @@ class _Run:
         self.optimizers = self._optimizers()
         self.strategy = strategy(settings, self.schedule)
         self.densification = self.strategy.initialize_state(scene_scale=scene.extent)
-        # without the delta-ISP every view keeps the controller's own action
+        # without the delta-ISP every view keeps the action it was developed with
         self.delta = DeltaISP(scene.actions, settings.lr_alpha) if delta else None
         self.iteration = 0
         self._restore(checkpoints.load(scene.device))

@@ -69,6 +69,13 @@ class SynthesisPlan:
             return []
         return [f"{RESULTS.format(dataset=wildcards.dataset)}/synthetic/network"]
 
+    def sample_device(self, wildcards) -> str:
+        """Sampling profits from a GPU where a network makes the depth."""
+        return self.plan.device if self.network(wildcards) else "cpu"
+
+    def sample_gpu(self, wildcards) -> int:
+        return self.plan.gpu if self.network(wildcards) else 0
+
     def network_option(self, wildcards) -> list[str]:
         return repeated("--network", self.network(wildcards))
 

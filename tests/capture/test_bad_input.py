@@ -257,8 +257,8 @@ def test_the_same_frame_twice(world, refused):
         ({"fl_x": -3.0}, "not a positive number"),
         ({"fl_x": "wide"}, "fl_x is 'wide' instead of a number"),
         ({"fl_x": None, "camera_angle_x": 60.0}, "instead of radians"),
-        ({"k1": 0.01}, "undistort first"),
-        ({"camera_model": "OPENCV_FISHEYE"}, "undistort first"),
+        ({"k1": 0.01}, "camera_model PINHOLE"),
+        ({"camera_model": "OPENCV_FISHEYE"}, "camera_model PINHOLE"),
         ({"cx": 500.0}, "principal point (500, 16) lies outside"),
         ({"w": 48, "h": 48}, "use the pictures that the poses were made from"),
         ({"w": 1e400}, "no picture size"),
@@ -283,7 +283,7 @@ def test_no_poses_at_all(world, refused):
 def test_distorted_colmap_camera(world, refused, model, params):
     world.without_transforms()
     world.colmap(model, params)
-    refused("sparse/0, image 0001.JPG", f"{model} camera has lens distortion", "undistort first")
+    refused("sparse/0, image 0001.JPG", f"{model} camera has lens distortion", "camera_model PINHOLE")
 
 
 def test_distortion_of_zero_is_no_distortion(world, capture):

@@ -116,6 +116,8 @@ def test_every_rule_is_a_documented_shell_call_with_log_and_benchmark():
             for resource in ("mem_mb", "runtime"):
                 grows = f"        {resource}=plan.grows("
                 assert grows in rule, f"{path.name}: rule {name} asks for no more {resource} after a kill"
+            if "--device {params.device}" in rule:
+                assert "        gpu=" in rule, f"{path.name}: rule {name} may use a GPU and asks for none"
 
 
 # the supervision table of the paper: who may be given clean twins, and who held pictures
