@@ -13,6 +13,10 @@ plan = Plan.load(config)
 shell.prefix(plan.shell_prefix(workflow))
 
 
+onstart:
+    plan.plan_on_events_alone(workflow)
+
+
 wildcard_constraints:
     dataset="[^/]+",
     scene="[^/]+",

@@ -67,6 +67,18 @@ class Plan:
         prefix = f'fujinsplat() {{ PYTHONPATH={path}"${{PYTHONPATH:+:$PYTHONPATH}}" {python} -m fujinsplat "$@"; }}; '
         return prefix.replace("{", "{{").replace("}", "}}")  # Snakemake formats the prefix once more
 
+    @staticmethod
+    def plan_on_events_alone(workflow) -> None:
+        """For `onstart:`: lift Snakemake's limit of job starts per second, where it has one.
+
+        To keep that limit, the scheduler plans again a second after each planning, for as long as the run lasts, and
+        every job that ends starts one more such chain: after 400 jobs that alone takes more than half a core. Cores,
+        or `jobs` on a cluster, bound what starts anyway.
+        """
+        scheduler = getattr(workflow, "scheduler", None)
+        if getattr(scheduler, "job_rate_limiter", None) is not None:
+            scheduler.job_rate_limiter = None
+
     # settings
 
     def stage(self, dataset: str, stage: str) -> Any:

@@ -54,6 +54,15 @@ def test_an_imported_controller_replaces_synthesis_and_training(make_workspace, 
     assert left["develop_scene"] == trained["develop_scene"]
 
 
+def test_the_workflow_is_planned_when_jobs_end_and_not_every_second(copy_of_build):
+    """Snakemake's own limit of job starts plans again and again: more than half a core in a run of a thousand jobs."""
+    target = "results/demo/base/Kogarashi.safetensors"
+    done = copy_of_build.snakemake(target, "--forcerun", "isp_calibrate", "--verbose")
+    assert "isp_calibrate" in done.stdout + done.stderr
+    plannings = (done.stdout + done.stderr).count("Resources before job selection")
+    assert 1 <= plannings <= 2, "once at the start, once after the only job"
+
+
 def test_one_more_variant_runs_only_its_own_part(copy_of_build):
     config = copy_of_build.config()
     config["variants"]["mine"] = {"delta": False}
