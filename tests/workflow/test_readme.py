@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,9 +78,7 @@ def test_every_fujinsplat_command_and_option_exists(command):
         assert re.search(rf"{option}\b", shown.output), f"{option} is not among the options of {' '.join(command)}"
 
 
-@pytest.mark.parametrize("line", sorted(set(re.findall(r"(?:`|^)make (\w+)", README, re.M))))
-def test_every_make_target_exists(line):
-    if not shutil.which("make"):
-        pytest.skip("make is not installed")
-    done = subprocess.run(["make", "--dry-run", line], cwd=ROOT, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"(?:`|^)make (\w+)", README, re.M))))
+def test_every_make_target_exists(target):
+    done = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
