@@ -2,6 +2,9 @@
 
 import numpy as np
 
+# the sRGB curve: a straight toe up to the knee, then SCALE x^POWER - OFFSET
+KNEE_LINEAR, KNEE_ENCODED = 0.0031308, 0.04045
+TOE, SCALE, OFFSET, POWER = 12.92, 1.055, 0.055, 1 / 2.4
 # Rec. 709 luminance of linear RGB
 LUMINANCE = (0.2126, 0.7152, 0.0722)
 
@@ -17,17 +20,15 @@ def _namespace(x):
 def encode(linear):
     """Linear light to sRGB-encoded. Below 0 the toe's straight line goes on, so the map is a bijection of the reals."""
     xp = _namespace(linear)
-    knee = 0.0031308
-    power = xp.clip(linear, knee, None) if xp is np else linear.clamp_min(knee)
-    return xp.where(linear <= knee, linear * 12.92, 1.055 * power ** (1 / 2.4) - 0.055)
+    power = xp.clip(linear, KNEE_LINEAR, None) if xp is np else linear.clamp_min(KNEE_LINEAR)
+    return xp.where(linear <= KNEE_LINEAR, linear * TOE, SCALE * power**POWER - OFFSET)
 
 
 def decode(encoded):
     """sRGB-encoded to linear light, the inverse of `encode`."""
     xp = _namespace(encoded)
-    knee = 0.04045
-    power = xp.clip(encoded, knee, None) if xp is np else encoded.clamp_min(knee)
-    return xp.where(encoded <= knee, encoded / 12.92, ((power + 0.055) / 1.055) ** 2.4)
+    power = xp.clip(encoded, KNEE_ENCODED, None) if xp is np else encoded.clamp_min(KNEE_ENCODED)
+    return xp.where(encoded <= KNEE_ENCODED, encoded / TOE, ((power + OFFSET) / SCALE) ** 2.4)
 
 
 def luminance(rgb_linear):

@@ -3,11 +3,13 @@
 import numpy as np
 from numba import prange
 
+from fujinsplat import color
 from fujinsplat.isp.fastmath import exp32, log32
 from fujinsplat.splat.kernels import precise_parallel_kernel
 
 f4 = np.float32
-KNEE, TOE, SCALE, OFFSET, POWER = f4(0.0031308), f4(12.92), f4(1.055), f4(0.055), f4(1 / 2.4)
+KNEE, TOE, SCALE = f4(color.KNEE_LINEAR), f4(color.TOE), f4(color.SCALE)
+OFFSET, POWER = f4(color.OFFSET), f4(color.POWER)
 ZERO, ONE = f4(0), f4(1)
 BLOCK = 4096  # floats per parallel task
 

@@ -12,9 +12,8 @@ from fujinsplat.splat.kernels import precise_parallel_kernel
 
 def mean_square_distances(xyz: np.ndarray, k: int) -> np.ndarray:
     """The mean squared distance of each point of `xyz [N, 3]` to its `k` nearest others (k < N); float64 `[N]`."""
-    spread = np.subtract(
-        *np.percentile(xyz, (75, 25), axis=0)
-    )  # quartiles: a few stray points must not choose the axis
+    # between quartiles, so that a few stray points do not choose the axis
+    spread = np.subtract(*np.percentile(xyz, (75, 25), axis=0))
     axes = np.argsort(-spread, kind="stable")
     order = np.argsort(xyz[:, axes[0]], kind="stable")
     found = np.empty(len(xyz))
