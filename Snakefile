@@ -1,6 +1,10 @@
 # FujinSplat on one screen: RAW photographs taken through smoke in, one clean 3D Gaussian scene out.
 from snakemake.utils import min_version
 
+from fujinsplat.compat.snakemake_errors import say_user_errors_plainly
+from fujinsplat.compat.snakemake_rate import plan_on_events_alone
+from fujinsplat.compat.snakemake_rules import bound, fill_in
+from fujinsplat.paths import RESULTS, at
 from fujinsplat.workflow import Plan
 
 min_version("9.15")
@@ -9,18 +13,18 @@ min_version("9.15")
 configfile: "config.yaml"
 
 
+say_user_errors_plainly()
 plan = Plan.load(config)
 shell.prefix(plan.shell_prefix(workflow))
 
 
 onstart:
-    plan.plan_on_events_alone(workflow)
+    plan_on_events_alone(workflow)
+    plan.sweep()
 
 
 wildcard_constraints:
-    dataset="[^/]+",
-    scene="[^/]+",
-    variant="[^/.]+",
+    **plan.constraints,
 
 
 # the way of the data, stage by stage
@@ -28,14 +32,21 @@ include: "rules/demo.smk"  # an embedded dataset, made from a seed
 include: "rules/capture.smk"  # RAW, camera RGB, poses, points -> one decoded scene
 include: "rules/isp.smk"  # hazy source views -> the scene's Base ISP
 include: "rules/actions.smk"  # base output and clean twins -> expert actions, the correction distribution
+include: "rules/smoke.smk"  # hazy source views, poses, points -> the scene's smoke
 include: "rules/synthesis.smk"  # external RAW and the distribution -> labelled synthetic RAW
 include: "rules/controller.smk"  # synthetic RAW -> the scene-agnostic controller
-include: "rules/develop.smk"  # base, controller, source RAW -> corrected source views
-include: "rules/splat.smk"  # corrected views -> Gaussians, with the delta-ISP
+include: "rules/views.smk"  # source views, base, … -> the pictures that rows start from
+include: "rules/develop.smk"  # views, controller -> a colour action per view
+include: "rules/splat.smk"  # views and actions -> Gaussians
 include: "rules/render.smk"  # Gaussians and poses -> pictures
+include: "rules/export.smk"  # cleared views for other programs, a turntable, a page of one scene
 include: "rules/evaluate.smk"  # pictures and held views -> scores, the paper's tables
 include: "rules/analysis.smk"  # the paper's read-only studies
 include: "rules/report.smk"  # everything above -> figures, report.html
+
+
+fill_in(workflow, log=at("log"), benchmark=at("benchmark"), conda=plan.conda, params=plan.guard.params)
+bound(workflow, "gpu", plan.gpus)
 
 
 rule all:

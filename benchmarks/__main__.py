@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from fujinsplat.runtime import use_threads
+from fujinsplat.core.runtime import use_threads
 
 
 def main() -> None:

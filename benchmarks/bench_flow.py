@@ -62,8 +62,8 @@ def expert_fit() -> float:
     import torch
 
     from fujinsplat.actions.fit import fit
-    from fujinsplat.color import encode
-    from fujinsplat.config import ActionsSettings
+    from fujinsplat.core.color import encode
+    from fujinsplat.core.settings import ActionsSettings
 
     generator = torch.Generator().manual_seed(0)
     clean_linear = 0.6 * torch.rand(24, PIXELS, 3, generator=generator) ** 2

@@ -31,7 +31,7 @@ class SmoothViews:
     def __init__(self, count: int, height: int, width: int):
         import numpy as np
 
-        from fujinsplat import color
+        from fujinsplat.core import color
 
         self.stems = [f"{index:04d}" for index in range(count)]
         self.matrix = np.array([[1.5, -0.4, -0.1], [-0.2, 1.5, -0.3], [0.0, -0.4, 1.4]])
@@ -64,7 +64,7 @@ def run() -> list[dict]:
     """One dict per measurement: name, reference and fused seconds, ratio, wanted ratio."""
     import torch
 
-    from fujinsplat.config import IspSettings
+    from fujinsplat.core.settings import IspSettings
     from fujinsplat.isp import BaseISP, calibrate, calibration, initial, samples
 
     torch.manual_seed(0)

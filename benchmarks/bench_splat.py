@@ -174,8 +174,8 @@ def write_scene(folder: Path, views: int, points: int = 6_000) -> dict[str, Path
 
     from fujinsplat.capture import Camera
     from fujinsplat.capture.points import write_points
+    from fujinsplat.core.files import write_json
     from fujinsplat.develop.store import Developed
-    from fujinsplat.files import write_json
     from fujinsplat.splat.model import Gaussians
     from fujinsplat.splat.render import render_encoded
 

@@ -4,47 +4,46 @@
     python -m benchmarks.scale results/demo docs/scale.md      (puts it into the page, between its two markers)
 
 Times and memory come from the benchmark file that Snakemake leaves for every job, sizes from the files that the same
-job made: a rule's `benchmark:` names its wildcards, and these name its outputs.
+job made: a rule's benchmark names its wildcards, and these name its outputs.
 """
 
-import re
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from fujinsplat.evaluate.benchmarks import Run, read_runs
 
-RULES = Path(__file__).parents[1] / "rules"
+SNAKEFILE = Path(__file__).parents[1] / "Snakefile"
 BEGIN, END = "<!-- measured: python -m benchmarks.scale -->", "<!-- end of measured -->"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule's name, the pattern of its benchmark files below `benchmarks/`, and those of its outputs."""
+    """A rule's name, the pattern of its benchmark files, and those of its outputs, as Snakemake has them."""
 
     name: str
-    benchmark: re.Pattern
-    literal: int
-    outputs: tuple[str, ...]
+    benchmark: Any
+    outputs: tuple[Any, ...]
 
-    def wildcards(self, run: Run) -> dict[str, str] | None:
-        found = self.benchmark.fullmatch(f"{run.stage}/{run.job}")
+    def wildcards(self, run: Run, dataset: str) -> dict[str, str] | None:
+        found = self.benchmark.match(f"results/{dataset}/benchmarks/{run.stage}/{run.job}.tsv")
         return found.groupdict() if found else None
 
 
-def read_rules() -> Iterator[Rule]:
-    """Every rule of the rule files, in the order of the data."""
-    snakefile = (RULES.parent / "Snakefile").read_text()
-    for name in re.findall(r'include: "(rules/\w+\.smk)"', snakefile):
-        for text in re.split(r"^rule ", (RULES.parent / name).read_text(), flags=re.M)[1:]:
-            pattern = re.search(r'benchmark:\s+"results/\{dataset\}/benchmarks/([^"]+)\.tsv"', text).group(1)
-            parts = re.split(r"\{(\w+)\}", pattern)
-            groups = [rf"(?P<{part}>[^/]+?)" if i % 2 else re.escape(part) for i, part in enumerate(parts)]
-            block = re.search(r"^    output:\n(.*?)^    \w+:", text, re.M | re.S).group(1)
-            outputs = tuple(re.findall(r'"((?:results|data)/[^"]+)"', block))
-            yield Rule(text.split(":")[0], re.compile("".join(groups)), sum(map(len, parts[::2])), outputs)
+def read_rules(folder: Path) -> Iterator[Rule]:
+    """Every rule that runs something, in the order of the data; `folder` is where the build ran, with its config."""
+    from snakemake.api import SnakemakeApi
+    from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
+
+    with chdir(folder), SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+        workflow = api.workflow(resource_settings=ResourceSettings(), snakefile=SNAKEFILE)._workflow
+        for rule in workflow.rules:
+            if rule.benchmark:
+                yield Rule(rule.name, rule.benchmark, tuple(rule.output))
 
 
 def size(path: Path) -> int:
@@ -55,15 +54,16 @@ def size(path: Path) -> int:
 
 def table(results: Path) -> list[str]:
     """Markdown lines: one row per rule that ran."""
-    rules = list(read_rules())
+    from snakemake.io import apply_wildcards
+
+    rules = list(read_rules(results.parents[1]))
     runs: dict[str, list[tuple[Run, int]]] = {rule.name: [] for rule in rules}
     for run in read_runs(results):
-        matching = [rule for rule in rules if rule.wildcards(run) is not None]
-        if not matching:
+        rule = next((rule for rule in rules if rule.wildcards(run, results.name) is not None), None)
+        if rule is None:
             continue
-        rule = max(matching, key=lambda rule: rule.literal)
-        wildcards = {**rule.wildcards(run), "dataset": results.name}
-        made = sum(size(results.parents[1] / output.format(**wildcards)) for output in rule.outputs)
+        wildcards = rule.wildcards(run, results.name)
+        made = sum(size(results.parents[1] / apply_wildcards(output, wildcards)) for output in rule.outputs)
         runs[rule.name].append((run, made))
     splats = [path.relative_to(results / "gaussians") for path in results.glob("gaussians/*/*.ply")]
     scenes, variants = {path.parts[0] for path in splats}, {path.stem for path in splats}

@@ -1,13 +1,15 @@
 """`fujinsplat <stage> …`: thin commands, in stage order. Heavy imports happen inside the commands."""
 
-import errno
-import sys
 from importlib import import_module
+from typing import Annotated
 
 import typer
 
-from fujinsplat.errors import UserError
-from fujinsplat.options import stage_app
+from fujinsplat import __version__
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import explained
+from fujinsplat.core.jobs import as_a_job, last_words
+from fujinsplat.core.options import stage_app
 
 # in the order the data moves; each `fujinsplat.<package>.command` holds a typer app called `app`
 STAGES = {
@@ -16,10 +18,14 @@ STAGES = {
     "isp": "fujinsplat.isp.command",
     "action": "fujinsplat.flow.command",
     "actions": "fujinsplat.actions.command",
+    "smoke": "fujinsplat.smoke.command",
     "synthesis": "fujinsplat.synthesis.command",
     "controller": "fujinsplat.controller.command",
+    "restore": "fujinsplat.restore.command",
+    "views": "fujinsplat.views.command",
     "develop": "fujinsplat.develop.command",
     "splat": "fujinsplat.splat.command",
+    "export": "fujinsplat.export.command",
     "evaluate": "fujinsplat.evaluate.command",
     "analysis": "fujinsplat.analysis.command",
     "report": "fujinsplat.report.command",
@@ -28,23 +34,48 @@ STAGES = {
 }
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"fujinsplat {__version__}")
+        raise typer.Exit
+
+
+def _group(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
 def build() -> typer.Typer:
     app = stage_app("RAW photographs taken through smoke in, one clean 3D Gaussian scene out.")
-    app.callback()(lambda: None)
+    app.callback()(_group)
     for name, module in STAGES.items():
         app.add_typer(import_module(module).app, name=name)
+    app.command("photos")(import_module("fujinsplat.photos.command").photos)
     return app
 
 
 def main() -> None:
     try:
-        build()()
+        with as_a_job():
+            _run()
     except UserError as error:
-        print(f"fujinsplat: {error}", file=sys.stderr)
+        last_words(f"fujinsplat: {error}")
         raise SystemExit(2) from None
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT):
+        sentence = explained(error)
+        if sentence is None:
             raise
-        where = f" ({error.filename})" if error.filename else ""
-        print(f"fujinsplat: {error.strerror}{where}; free space or choose a writable folder", file=sys.stderr)
+        last_words(f"fujinsplat: {sentence}")
         raise SystemExit(2) from None
+
+
+def _run() -> None:
+    """The command; its end is an exception, of which only a good one may pass by here."""
+    try:
+        build()()
+    except SystemExit as end:
+        if end.code:
+            raise

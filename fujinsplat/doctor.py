@@ -12,14 +12,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module, metadata
-from importlib.util import find_spec
 from pathlib import Path
 
 import typer
 
 from fujinsplat import __version__
-from fujinsplat.errors import UserError
-from fujinsplat.options import stage_app
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.options import stage_app
 
 app = stage_app("What this machine has, and what to do about the rest.")
 app.info.no_args_is_help = False
@@ -154,30 +153,22 @@ def compute() -> Iterator[Finding]:
     except Exception as error:
         yield Finding("device", f"torch does not load ({one_line(error)})", BROKEN, "set the environment up again")
         return
-    if not torch.cuda.is_available():
-        build = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "a CPU build"
-        card = Path("/proc/driver/nvidia/version").exists()
-        yield Finding(
-            "device",
-            f"cpu; torch is {build}",
-            NOTE if card else OK,
-            "this machine has an NVIDIA driver: `make demo DEVICE=cuda` installs the CUDA build" if card else "",
-        )
-        yield Finding("rasteriser", "our CPU kernels (Numba); gsplat needs CUDA and stays unused")
+    from fujinsplat.core import gpu
+    from fujinsplat.doctor_gpu import findings, rasteriser, unnoticed_card
+
+    build = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "a CPU build"
+    if gpu.present() or torch.cuda.is_available():
+        sentence = gpu.trouble(torch)
+        names = sorted({torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())})
+        text = f"cuda: {torch.cuda.device_count()} x {', '.join(names)}" if not sentence else sentence.split(";")[0]
+        remedy = "the lines below say what to do; or set device: cpu" if sentence else ""
+        yield Finding("device", f"{text}; torch is {build}", BROKEN if sentence else OK, remedy)
+        yield from findings(torch)
     else:
-        names = {torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())}
-        yield Finding(
-            "device", f"cuda: {torch.cuda.device_count()} x {', '.join(sorted(names))}, CUDA {torch.version.cuda}"
-        )
-        ready = find_spec("gsplat") and (find_spec("gsplat.csrc") or shutil.which("nvcc"))
-        yield Finding(
-            "rasteriser",
-            "gsplat on CUDA",
-            OK if ready else BROKEN,
-            ""
-            if ready
-            else "gsplat has no compiled kernels and no nvcc: install its wheel for this torch, or the CUDA toolkit",
-        )
+        idle = unnoticed_card()
+        remedy = "an NVIDIA card is built in but no driver is loaded: install it, or ignore this" if idle else ""
+        yield Finding("device", f"cpu; torch is {build}", NOTE if idle else OK, remedy)
+        yield from findings(torch) if torch.version.cuda else [rasteriser(torch)]
     yield libraw()
 
 
@@ -194,9 +185,10 @@ def libraw() -> Finding:
 
 
 def configured():
-    """The settings of the dataset that config.yaml here chooses; the paper's where there is no config.yaml."""
-    from fujinsplat.config import Config, StageSettings
-    from fujinsplat.configfile import stage_settings
+    """The settings of the dataset that config.yaml here chooses; the defaults where there is no config.yaml."""
+    from fujinsplat.core.settings import StageSettings
+    from fujinsplat.core.validation import stage_settings
+    from fujinsplat.rows.config import Config
 
     if not Path("config.yaml").is_file():
         return StageSettings()
@@ -207,9 +199,9 @@ def configured():
 def weights() -> Iterator[Finding]:
     try:
         settings = configured()
-        yield Finding("config.yaml", "valid" if Path("config.yaml").is_file() else "none here; the paper's values hold")
+        yield Finding("config.yaml", "valid" if Path("config.yaml").is_file() else "none here; the defaults hold")
     except UserError as error:
-        from fujinsplat.config import StageSettings
+        from fujinsplat.core.settings import StageSettings
 
         settings = StageSettings()
         sentence = str(error).splitlines()[0]

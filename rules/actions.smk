@@ -1,96 +1,66 @@
 # Expert actions (one per source pair) and the correction distribution: where clean twins enter the method.
-from fujinsplat.actions.plan import ActionsPlan
-
-experts = ActionsPlan(plan)
 
 
 rule actions_fit:
     input:
-        base=rules.isp_calibrate.output.base,
+        base=plan.versioned("base", of="actions"),
         source=rules.capture_source.output.views,
         clean=rules.capture_clean.output.views,
     output:
-        actions="results/{dataset}/actions/{scene}.safetensors",
-    log:
-        "results/{dataset}/logs/actions/{scene}.fit.log",
-    benchmark:
-        "results/{dataset}/benchmarks/actions/{scene}.fit.tsv"
-    conda:
-        plan.conda
-    threads: 1
+        actions=at("actions"),
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(30),
         gpu=plan.gpu,
     params:
-        settings=plan.settings("actions"),
-        device=plan.device,
+        settings=plan.settings("actions", of="actions"),
+        flow=plan.settings("flow", of="actions"),
     shell:
-        "fujinsplat actions fit"
-        " --base {input.base:q}"
-        " --source {input.source:q}"
-        " --clean {input.clean:q}"
-        " --scene {wildcards.scene:q}"
-        " --out {output.actions:q}"
-        " --settings {params.settings:q}"
-        " --device {params.device}"
-        " --threads {threads}"
-        " > {log:q} 2>&1"
+        plan.job(
+            "actions fit"
+            " --base {input.base:q}"
+            " --source {input.source:q}"
+            " --clean {input.clean:q}"
+            " --scene {wildcards.scene:q}"
+            " --out {output.actions:q}"
+            " --settings {params.settings:q}"
+            " --flow {params.flow:q}"
+        )
 
 
 rule actions_veil:
     input:
-        base=rules.isp_calibrate.output.base,
+        base=plan.versioned("base", of="veil"),
         source=rules.capture_source.output.views,
         clean=rules.capture_clean.output.views,
     output:
-        veil="results/{dataset}/actions/{scene}.veil.json",
-    log:
-        "results/{dataset}/logs/actions/{scene}.veil.log",
-    benchmark:
-        "results/{dataset}/benchmarks/actions/{scene}.veil.tsv"
+        veil=at("veil"),
     priority: 1
-    conda:
-        plan.conda
-    threads: 1
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(30),
     params:
-        settings=plan.settings("actions"),
+        settings=plan.settings("actions", of="veil"),
     shell:
-        "fujinsplat actions veil"
-        " --base {input.base:q}"
-        " --source {input.source:q}"
-        " --clean {input.clean:q}"
-        " --scene {wildcards.scene:q}"
-        " --out {output.veil:q}"
-        " --settings {params.settings:q}"
-        " --threads {threads}"
-        " > {log:q} 2>&1"
+        plan.job(
+            "actions veil"
+            " --base {input.base:q}"
+            " --source {input.source:q}"
+            " --clean {input.clean:q}"
+            " --scene {wildcards.scene:q}"
+            " --out {output.veil:q}"
+            " --settings {params.settings:q}"
+        )
 
 
 rule actions_population:
     input:
-        files=experts.population_inputs,
+        files=plan.actions.veils,
     output:
-        population="results/{dataset}/population.json",
-    log:
-        "results/{dataset}/logs/actions/population.log",
-    benchmark:
-        "results/{dataset}/benchmarks/actions/population.tsv"
+        population=at("population"),
     priority: 1
-    conda:
-        plan.conda
-    threads: 1
     resources:
         mem_mb=plan.grows(1000),
         runtime=plan.grows(10),
-    params:
-        use=experts.population_option,
     shell:
-        "fujinsplat actions population"
-        " {params.use}"
-        " {input.files:q}"
-        " --out {output.population:q}"
-        " > {log:q} 2>&1"
+        plan.job("actions population" " {input.files:q}" " --out {output.population:q}")

@@ -1,45 +1,32 @@
-# A scene developed for one variant. Clean twins are an input of oracle variants alone.
-from fujinsplat.develop.plan import DevelopPlan
-
-development = DevelopPlan(plan)
+# A colour action for every view of a row, from what its correction opens.
 
 
 rule develop_scene:
     input:
-        source=development.part("source"),
-        base=development.part("base"),
-        controller=development.part("controller"),
-        actions=development.part("actions"),
-        clean=development.part("clean"),
+        unpack(plan.develop.inputs),
     output:
-        developed="results/{dataset}/developed/{scene}/{variant}.safetensors",
-        summary="results/{dataset}/developed/{scene}/{variant}.json",
+        developed=at("developed"),
+        summary=at("developed_summary"),
         sheet=report(
-            "results/{dataset}/developed/{scene}/{variant}.png",
+            at("developed_sheet"),
             category="Developed views",
             subcategory="{scene}",
             labels={"variant": "{variant}"},
             caption="captions/developed.rst",
         ),
-    log:
-        "results/{dataset}/logs/develop/{scene}.{variant}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/develop/{scene}.{variant}.tsv"
     priority: 1
-    conda:
-        plan.conda
-    threads: 1
     resources:
         mem_mb=plan.grows(3000),
         runtime=plan.grows(15),
     params:
-        options=development.options,
+        options=plan.develop.options,
+        settings=plan.develop.settings,
     shell:
-        "fujinsplat develop scene"
-        " {params.options:q}"
-        " --out {output.developed:q}"
-        " --summary {output.summary:q}"
-        " --sheet {output.sheet:q}"
-        " --device cpu"
-        " --threads {threads}"
-        " > {log:q} 2>&1"
+        plan.job(
+            "develop scene"
+            " {params.options:q}"
+            " --out {output.developed:q}"
+            " --summary {output.summary:q}"
+            " --sheet {output.sheet:q}"
+            " --settings {params.settings:q}"
+        )

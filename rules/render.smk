@@ -6,29 +6,19 @@ rule render_held:
         model=rules.splat_train.output.model,
         cameras=rules.capture_source.output.cameras,
     output:
-        directory("results/{dataset}/renders/{scene}/{variant}"),
-    log:
-        "results/{dataset}/logs/render/{scene}.{variant}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/render/{scene}.{variant}.tsv"
-    conda:
-        plan.conda
-    threads: 1
+        directory(at("renders")),
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(20),
         gpu=plan.gpu,
-    params:
-        device=plan.device,
     shell:
-        "fujinsplat splat render"
-        " --model {input.model:q}"
-        " --cameras {input.cameras:q}"
-        " --out {output:q}"
-        " --views held"
-        " --threads {threads}"
-        " --device {params.device}"
-        " > {log:q} 2>&1"
+        plan.job(
+            "splat render"
+            " --model {input.model:q}"
+            " --cameras {input.cameras:q}"
+            " --out {output:q}"
+            " --views held"
+        )
 
 
 rule render_source:
@@ -36,26 +26,40 @@ rule render_source:
         model=rules.splat_train.output.model,
         cameras=rules.capture_source.output.cameras,
     output:
-        directory("results/{dataset}/renders_source/{scene}/{variant}"),
-    log:
-        "results/{dataset}/logs/render/{scene}.{variant}.source.log",
-    benchmark:
-        "results/{dataset}/benchmarks/render/{scene}.{variant}.source.tsv"
-    conda:
-        plan.conda
-    threads: 1
+        directory(at("renders_source")),
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(20),
         gpu=plan.gpu,
-    params:
-        device=plan.device,
     shell:
-        "fujinsplat splat render"
-        " --model {input.model:q}"
-        " --cameras {input.cameras:q}"
-        " --out {output:q}"
-        " --views source"
-        " --threads {threads}"
-        " --device {params.device}"
-        " > {log:q} 2>&1"
+        plan.job(
+            "splat render"
+            " --model {input.model:q}"
+            " --cameras {input.cameras:q}"
+            " --out {output:q}"
+            " --views source"
+        )
+
+
+# the second picture of a model with a medium: what the camera sees through it
+
+
+rule render_medium:
+    input:
+        model=rules.splat_train.output.model,
+        cameras=rules.capture_source.output.cameras,
+    output:
+        directory(at("renders_medium")),
+    resources:
+        mem_mb=plan.grows(4000),
+        runtime=plan.grows(20),
+        gpu=plan.gpu,
+    shell:
+        plan.job(
+            "splat render"
+            " --model {input.model:q}"
+            " --cameras {input.cameras:q}"
+            " --out {output:q}"
+            " --views held"
+            " --medium"
+        )

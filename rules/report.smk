@@ -3,93 +3,84 @@
 
 rule report_figure:
     input:
-        evaluation.figure_inputs,
+        plan.evaluate.figure_inputs,
     output:
         png=report(
-            "results/{dataset}/figures/{figure}.png",
+            at("figure", format="png"),
             category="Figures",
             labels={"figure": "{figure}"},
             caption="captions/figure.rst",
         ),
-        pdf="results/{dataset}/figures/{figure}.pdf",
-    log:
-        "results/{dataset}/logs/report/{figure}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/report/{figure}.tsv"
-    wildcard_constraints:
-        figure="[a-z_]+",
-    conda:
-        plan.conda
-    threads: 1
+        pdf=at("figure", format="pdf"),
     resources:
         mem_mb=plan.grows(2000),
         runtime=plan.grows(10),
     params:
-        results=lambda wildcards: f"results/{wildcards.dataset}",
-        outline=evaluation.table_outline,
+        results=RESULTS,
+        outline=plan.evaluate.table_outline,
     shell:
-        "fujinsplat report figures"
-        " {params.results:q}"
-        " --figure {wildcards.figure}"
-        " --outline {params.outline:q}"
-        " > {log:q} 2>&1"
+        plan.job("report figures" " {params.results:q}" " --figure {wildcards.figure}" " --outline {params.outline:q}")
 
 
 rule report_view:
     input:
-        ply=evaluation.view_model,
-        cameras="results/{dataset}/capture/{scene}/cameras.json",
+        ply=plan.evaluate.view_model,
+        cameras=rules.capture_source.output.cameras,
     output:
         report(
-            "results/{dataset}/viewer/{scene}.html",
+            at("view"),
             category="3D views",
             labels={"scene": "{scene}"},
             caption="captions/view.rst",
         ),
-    log:
-        "results/{dataset}/logs/report/view.{scene}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/report/view.{scene}.tsv"
-    conda:
-        plan.conda
-    threads: 1
     resources:
         mem_mb=plan.grows(2000),
         runtime=plan.grows(10),
     shell:
-        "fujinsplat report view"
-        " {input.ply:q}"
-        " --cameras {input.cameras:q}"
-        " --title {wildcards.scene:q}"
-        " --out {output:q}"
-        " > {log:q} 2>&1"
+        plan.job(
+            "report view"
+            " {input.ply:q}"
+            " --cameras {input.cameras:q}"
+            " --title {wildcards.scene:q}"
+            " --out {output:q}"
+        )
 
 
-rule report_page:
+rule report_view_of:
     input:
-        evaluation.report_inputs,
+        ply=rules.splat_train.output.ply,
+        cameras=rules.capture_source.output.cameras,
     output:
-        report(
-            "results/{dataset}/report.html",
-            category="Report",
-            caption="captions/report.rst",
-        ),
-    log:
-        "results/{dataset}/logs/report/page.log",
-    benchmark:
-        "results/{dataset}/benchmarks/report/page.tsv"
-    conda:
-        plan.conda
-    threads: 1
+        at("view_of"),
     resources:
         mem_mb=plan.grows(2000),
         runtime=plan.grows(10),
     params:
-        results=lambda wildcards: f"results/{wildcards.dataset}",
-        outline=evaluation.table_outline,
+        title=plan.evaluate.view_title,
     shell:
-        "fujinsplat report page"
-        " {params.results:q}"
-        " --outline {params.outline:q}"
-        " --out {output:q}"
-        " > {log:q} 2>&1"
+        plan.job(
+            "report view"
+            " {input.ply:q}"
+            " --cameras {input.cameras:q}"
+            " --title {params.title:q}"
+            " --out {output:q}"
+        )
+
+
+rule report_page:
+    input:
+        plan.evaluate.report_inputs,
+    output:
+        report(
+            at("report"),
+            category="Report",
+            caption="captions/report.rst",
+        ),
+    resources:
+        mem_mb=plan.grows(2000),
+        runtime=plan.grows(10),
+    params:
+        results=RESULTS,
+        outline=plan.evaluate.table_outline,
+    shell:
+        plan.job("report page" " {params.results:q}" " --outline {params.outline:q}" " --out {output:q}")

@@ -1,126 +1,88 @@
 # Labelled synthetic RAW: captures are decoded once, in independent shards; each recipe draws and makes its observations.
-from fujinsplat.synthesis.plan import SynthesisPlan
-
-synthesis = SynthesisPlan(plan)
 
 
 rule synthesis_network:
     output:
-        folder=directory("results/{dataset}/synthetic/network"),
-    log:
-        "results/{dataset}/logs/synthesis/network.log",
-    benchmark:
-        "results/{dataset}/benchmarks/synthesis/network.tsv"
-    conda:
-        plan.conda
-    threads: 1
+        folder=directory(at("network")),
     resources:
         mem_mb=plan.grows(1000),
         runtime=plan.grows(30),
     params:
-        settings=synthesis.network_settings,
+        settings=plan.synthesis.some("depth_model", "depth_revision"),
     shell:
-        "fujinsplat synthesis network" " --out {output.folder:q}" " --settings {params.settings:q}" " > {log:q} 2>&1"
+        plan.job("synthesis network" " --out {output.folder:q}" " --settings {params.settings:q}")
 
 
 rule synthesis_base:
     input:
-        sheet=synthesis.sheet,
+        sheet=plan.synthesis.sheet,
     output:
-        matrix="results/{dataset}/synthetic/base.json",
-    log:
-        "results/{dataset}/logs/synthesis/base.log",
-    benchmark:
-        "results/{dataset}/benchmarks/synthesis/base.tsv"
-    conda:
-        plan.conda
-    threads: 1
+        matrix=at("external_base"),
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(20),
     params:
-        folder=synthesis.folder,
-        settings=synthesis.base_settings,
+        folder=plan.synthesis.folder,
+        settings=plan.synthesis.some("calibration_captures"),
     shell:
-        "fujinsplat synthesis base"
-        " {params.folder:q}"
-        " --out {output.matrix:q}"
-        " --settings {params.settings:q}"
-        " --threads {threads}"
-        " > {log:q} 2>&1"
+        plan.job("synthesis base" " {params.folder:q}" " --out {output.matrix:q}" " --settings {params.settings:q}")
 
 
 rule synthesis_sample:
     input:
-        files=synthesis.members,
-        network=synthesis.network,
+        files=plan.synthesis.members,
+        network=plan.synthesis.network,
     output:
-        captures="results/{dataset}/synthetic/captures/{shard}.safetensors",
-    log:
-        "results/{dataset}/logs/synthesis/sample.{shard}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/synthesis/sample.{shard}.tsv"
-    conda:
-        plan.conda
-    threads: 1
+        captures=at("captures"),
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(60),
-        gpu=synthesis.sample_gpu,
+        gpu=plan.synthesis.sample_gpu,
     params:
-        folder=synthesis.folder,
-        network=synthesis.network_option,
-        settings=synthesis.sample_settings,
-        device=synthesis.sample_device,
+        folder=plan.synthesis.folder,
+        network=plan.synthesis.network_option,
+        settings=plan.synthesis.sample_settings,
     shell:
-        "fujinsplat synthesis sample"
-        " {params.folder:q}"
-        " --shard {wildcards.shard}"
-        " {params.network:q}"
-        " --out {output.captures:q}"
-        " --settings {params.settings:q}"
-        " --device {params.device}"
-        " --threads {threads}"
-        " > {log:q} 2>&1"
+        plan.job(
+            "synthesis sample"
+            " {params.folder:q}"
+            " --shard {wildcards.shard:q}"
+            " {params.network:q}"
+            " --out {output.captures:q}"
+            " --settings {params.settings:q}"
+        )
 
 
 rule synthesis_draw:
     input:
-        captures=synthesis.captures,
+        captures=plan.synthesis.captures,
         base=rules.synthesis_base.output.matrix,
-        population=synthesis.population,
-        experts=synthesis.experts,
-        isps=synthesis.isps,
+        population=plan.synthesis.population,
+        experts=plan.synthesis.experts,
+        isps=plan.synthesis.isps,
     output:
-        draws="results/{dataset}/synthetic/{recipe}/draws.safetensors",
-    log:
-        "results/{dataset}/logs/synthesis/{recipe}/draw.log",
-    benchmark:
-        "results/{dataset}/benchmarks/synthesis/{recipe}/draw.tsv"
+        draws=at("draws"),
     priority: 1
-    conda:
-        plan.conda
-    threads: 1
     resources:
         mem_mb=plan.grows(2000),
         runtime=plan.grows(20),
     params:
-        recipe=synthesis.recipe_option,
-        experts=synthesis.experts_option,
-        isps=synthesis.isps_option,
-        settings=synthesis.draw_settings,
+        recipe=plan.synthesis.recipe_option,
+        experts=plan.synthesis.experts_option,
+        isps=plan.synthesis.isps_option,
+        settings=plan.synthesis.draw_settings,
     shell:
-        "fujinsplat synthesis draw"
-        " {input.captures:q}"
-        " --base {input.base:q}"
-        " --population {input.population:q}"
-        " {params.experts:q}"
-        " {params.isps:q}"
-        " --recipe {params.recipe:q}"
-        " --out {output.draws:q}"
-        " --settings {params.settings:q}"
-        " --threads {threads}"
-        " > {log:q} 2>&1"
+        plan.job(
+            "synthesis draw"
+            " {input.captures:q}"
+            " --base {input.base:q}"
+            " --population {input.population:q}"
+            " {params.experts:q}"
+            " {params.isps:q}"
+            " --recipe {params.recipe:q}"
+            " --out {output.draws:q}"
+            " --settings {params.settings:q}"
+        )
 
 
 rule synthesis_observe:
@@ -128,89 +90,45 @@ rule synthesis_observe:
         captures=rules.synthesis_sample.output.captures,
         draws=rules.synthesis_draw.output.draws,
     output:
-        observations="results/{dataset}/synthetic/{recipe}/{shard}.safetensors",
-    log:
-        "results/{dataset}/logs/synthesis/{recipe}/observe.{shard}.log",
-    benchmark:
-        "results/{dataset}/benchmarks/synthesis/{recipe}/observe.{shard}.tsv"
-    wildcard_constraints:
-        shard=r"\d{4}",
+        observations=at("observations"),
     priority: 1
-    conda:
-        plan.conda
-    threads: 1
     resources:
         mem_mb=plan.grows(2000),
         runtime=plan.grows(10),
     shell:
-        "fujinsplat synthesis observe"
-        " {input.captures:q}"
-        " --draws {input.draws:q}"
-        " --out {output.observations:q}"
-        " --threads {threads}"
-        " > {log:q} 2>&1"
-
-
-rule synthesis_report:
-    input:
-        observations=synthesis.recipe_observations,
-        draws=rules.synthesis_draw.output.draws,
-    output:
-        report="results/{dataset}/synthetic/{recipe}/report.json",
-    log:
-        "results/{dataset}/logs/synthesis/{recipe}/report.log",
-    benchmark:
-        "results/{dataset}/benchmarks/synthesis/{recipe}/report.tsv"
-    conda:
-        plan.conda
-    threads: 1
-    resources:
-        mem_mb=plan.grows(1000),
-        runtime=plan.grows(5),
-    shell:
-        "fujinsplat synthesis report"
-        " {input.observations:q}"
-        " --draws {input.draws:q}"
-        " --out {output.report:q}"
-        " > {log:q} 2>&1"
+        plan.job("synthesis observe" " {input.captures:q}" " --draws {input.draws:q}" " --out {output.observations:q}")
 
 
 rule synthesis_gallery:
     input:
-        sheet=synthesis.sheet,
-        captures=synthesis.captures,
+        sheet=plan.synthesis.sheet,
+        captures=plan.synthesis.captures,
         draws=rules.synthesis_draw.output.draws,
-        population=synthesis.population,
-        source=synthesis.shown("source"),
-        clean=synthesis.shown("clean"),
+        population=plan.synthesis.population,
+        source=plan.synthesis.shown("source"),
+        clean=plan.synthesis.shown("clean"),
     output:
         figure=report(
-            "results/{dataset}/synthetic/{recipe}/gallery.png",
+            at("gallery"),
             category="Synthetic smoke",
             labels={"recipe": "{recipe}"},
             caption="captions/gallery.rst",
         ),
-        print="results/{dataset}/synthetic/{recipe}/gallery.pdf",
-    log:
-        "results/{dataset}/logs/synthesis/{recipe}/gallery.log",
-    benchmark:
-        "results/{dataset}/benchmarks/synthesis/{recipe}/gallery.tsv"
-    conda:
-        plan.conda
-    threads: 1
+        print=at("gallery_print"),
     resources:
         mem_mb=plan.grows(4000),
         runtime=plan.grows(10),
     params:
-        folder=synthesis.folder,
-        captures=synthesis.captures_option,
-        views=synthesis.shown_option,
+        folder=plan.synthesis.folder,
+        captures=plan.synthesis.captures_option,
+        views=plan.synthesis.shown_option,
     shell:
-        "fujinsplat synthesis gallery"
-        " {params.folder:q}"
-        " {params.captures:q}"
-        " --draws {input.draws:q}"
-        " --population {input.population:q}"
-        " {params.views:q}"
-        " --out {output.figure:q}"
-        " > {log:q} 2>&1"
+        plan.job(
+            "synthesis gallery"
+            " {params.folder:q}"
+            " {params.captures:q}"
+            " --draws {input.draws:q}"
+            " --population {input.population:q}"
+            " {params.views:q}"
+            " --out {output.figure:q}"
+        )

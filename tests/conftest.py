@@ -99,6 +99,43 @@ def workspace(folder: Path, scenes: list[str], **changes) -> Workspace:
     return made
 
 
+RULES = """
+import json, sys
+from pathlib import Path
+
+from snakemake.api import SnakemakeApi
+from snakemake.io import strip_wildcard_constraints as plain
+from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
+
+with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+    workflow = api.workflow(resource_settings=ResourceSettings(), snakefile=Path(sys.argv[1]))._workflow
+    rules = {
+        rule.name: {
+            "shell": rule.shellcmd,
+            "run": rule.is_run,
+            "log": [plain(str(path)) for path in rule.log],
+            "benchmark": plain(str(rule.benchmark)),
+            "output": [plain(str(path)) for path in rule.output],
+            "wildcards": sorted(rule.wildcard_names),
+            "resources": sorted(rule.resources.keys()),
+            "conda": str(rule.basedir.join(rule.conda_env).get_path_or_uri(secret_free=True)),
+        }
+        for rule in workflow.rules
+        if not rule.norun
+    }
+print(json.dumps(rules))
+"""
+
+
+@pytest.fixture(scope="session")
+def workflow_rules() -> dict[str, dict]:
+    """Every rule that runs something as Snakemake has it, with what the Snakefile fills in, by name."""
+    command = [sys.executable, "-c", RULES, str(ROOT / "Snakefile")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 @pytest.fixture(scope="session")
 def make_workspace():
     return workspace
@@ -116,7 +153,7 @@ def built(tmp_path_factory, worker_id) -> Workspace:
         made = Workspace(shared / "built")
         if not (shared / "built.done").exists():
             made = workspace(made.folder, ["Kogarashi", "Hayate"], build="main")
-            made.snakemake(timeout=1200)
+            made.snakemake(timeout=3600)
             (shared / "built.done").touch()
     return made
 

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fujinsplat.config import Config, IspSettings, SplatSettings, StageSettings
-from fujinsplat.configfile import checked, dump_differences, schema, stage_settings
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import IspSettings, SplatSettings
+from fujinsplat.core.validation import checked, dump_differences, stage_settings
+from fujinsplat.rows.config import Config, schema
+from fujinsplat.rows.registries import AllSettings
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,7 +33,7 @@ def test_the_committed_schema_has_not_drifted():
 
 
 def test_every_setting_says_what_it_means():
-    for stage, field in StageSettings.model_fields.items():
+    for stage, field in AllSettings.model_fields.items():
         for name, setting in field.annotation.model_fields.items():
             assert setting.description, f"{stage}.{name} has no meaning"
 
@@ -40,7 +42,7 @@ def test_global_settings_hold_nothing_that_equals_the_paper(config):
     """config.yaml holds only what differs from the paper's values."""
     for dataset, block in config["datasets"].items():
         for stage, values in block.get("settings", {}).items():
-            model = StageSettings.model_fields[stage].annotation
+            model = AllSettings.model_fields[stage].annotation
             for name, value in values.items():
                 assert model.model_fields[name].default != value, f"datasets.{dataset}.settings.{stage}.{name}"
 
@@ -52,14 +54,16 @@ def test_global_settings_hold_nothing_that_equals_the_paper(config):
         ({"settings": {"ips": {}}}, ["settings.ips", "isp"]),
         ({"settings": {"splat": {"iterations": -3}}}, ["settings.splat.iterations", "greater than or equal to 1"]),
         ({"settings": {"splat": {"iterations": "many"}}}, ["settings.splat.iterations", "integer"]),
-        ({"settings": {"splat": {"delta_from": 17000}}}, ["settings.splat", "delta_from", "delta_until"]),
+        ({"settings": {"splat": {"densify_from": 7000}}}, ["settings.splat", "densify_from", "densify_until"]),
+        ({"settings": {"delta": {"after": 17000}}}, ["settings.delta", "after", "until"]),
         ({"settings": {"synthesis": {"labels": "guess"}}}, ["settings.synthesis.labels", "fitted"]),
         ({"dataset": "demoo"}, ["dataset", "demoo", "demo"]),
         ({"build": "mian"}, ["build", "main"]),
         ({"groups": {"mine": ["fujinspalt"]}}, ["groups.mine", "fujinsplat"]),
         ({"scenes": ["Kogarasi"]}, ["scenes", "Kogarashi"]),
         ({"variants": {"x": {"knots": 8}}}, ["variants.x.knots"]),
-        ({"variants": {"x": {"base": "none"}}}, ["variants.x", "input must be none"]),
+        ({"variants": {"x": {"front": "bse"}}}, ["variants.x.front", "did you mean 'base'"]),
+        ({"variants": {"x": {"front": "camera", "reconcile": "delta"}}}, ["variants.x", "needs an action per view"]),
     ],
 )
 def test_a_mistake_names_the_key_and_the_remedy(config, change, expected):

@@ -10,7 +10,7 @@ import rawpy
 from packaging.requirements import Requirement
 
 from fujinsplat import doctor
-from fujinsplat.config import EvaluateSettings, SynthesisSettings
+from fujinsplat.core.settings import EvaluateSettings, SynthesisSettings
 from fujinsplat.doctor import BROKEN, NOTE, OK
 
 

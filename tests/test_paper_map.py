@@ -25,16 +25,12 @@ sec:suppl_baselines sec:suppl_limitations
 def rows() -> list[list[str]]:
     lines = (ROOT / "docs" / "paper-map.md").read_text().splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
-    assert all(len(row) == 5 for row in cells)
+    assert all(len(row) == 8 for row in cells), [row[0] for row in cells if len(row) != 8]
     return cells
 
 
 def names(column: int) -> list[str]:
     return sorted({name for row in rows() for name in re.findall(r"`([^`]+)`", row[column])})
-
-
-def smk() -> str:
-    return "\n".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))
 
 
 def test_every_label_of_the_paper_is_mapped_once():
@@ -44,6 +40,33 @@ def test_every_label_of_the_paper_is_mapped_once():
 def test_every_row_names_code_a_rule_and_an_output():
     for row in rows():
         assert all("`" in row[column] for column in (2, 3, 4)), row[0]
+
+
+STATES = ("exact", "ours instead: ", "not reproducible here: ")
+
+
+def test_every_row_has_a_state_with_its_reason():
+    for row in rows():
+        assert row[7].startswith(STATES), f"{row[0]}: {row[7]}"
+        for state in STATES[1:]:
+            assert not row[7].endswith(state.strip()), f"{row[0]} gives no reason"
+
+
+def test_named_rows_settings_and_tests_exist():
+    import yaml
+
+    from fujinsplat.rows.registries import AllSettings
+
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    known = {*config["variants"], *config["groups"], *AllSettings.model_fields, "paper:"}
+    for block in AllSettings.model_fields:
+        known |= {f"{block}.{name}" for name in type(getattr(AllSettings(), block)).model_fields}
+    assert not set(names(5)) - known
+    for row in rows():
+        tests = re.findall(r"`([^`]+)`", row[6])
+        assert tests, f"{row[0]} has no test"
+        for path in tests:
+            assert (ROOT / path).is_file(), f"{row[0]}: {path} does not exist"
 
 
 @pytest.mark.parametrize("name", names(2))
@@ -60,16 +83,14 @@ def test_code_exists(name):
     raise AssertionError(f"{name} does not exist")
 
 
-def test_rules_exist():
-    defined = set(re.findall(r"^rule (\w+):", smk(), re.M))
-    assert not set(names(3)) - defined
+def test_rules_exist(workflow_rules):
+    assert not set(names(3)) - set(workflow_rules)
 
 
-def test_outputs_are_written_by_a_rule():
+def test_outputs_are_written_by_a_rule(workflow_rules):
     """A path of the map is a rule's output pattern, or what that pattern becomes with its last wildcard filled in."""
-    patterns = re.findall(r'"results/\{dataset\}/([^"]+)"', smk())
-    for folder, files in re.findall(r'"results/\{dataset\}/([^"]+/)",((?:\s*"[^"]+",?)+)', smk()):  # multiext
-        patterns += [folder + name for name in re.findall(r'"([^"]+)"', files)]
+    outputs = [path for rule in workflow_rules.values() for path in rule["output"]]
+    patterns = [path.removeprefix("results/{dataset}/").replace("{version}", "") for path in outputs]
     for path in names(4):
         matches = [p for p in patterns if p == path or re.fullmatch(_regex(p), path)]
         assert matches, f"no rule writes {path}"

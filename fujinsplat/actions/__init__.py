@@ -1,6 +1,6 @@
 """Expert actions (one per source pair) and the correction distribution [Sec. 3.3, supp. E, F]."""
 
-from fujinsplat.lazy import exports
+from fujinsplat.core.lazy import exports
 
 __getattr__ = exports(
     __name__,

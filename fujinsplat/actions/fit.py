@@ -4,20 +4,21 @@ All views of a scene are fitted as one batch. They do not influence each other: 
 works on each coefficient by itself, so a view's action is the same in any company.
 """
 
+import math
 from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
 import torch
 
-from fujinsplat.config import ActionsSettings
-from fujinsplat.errors import UserError
+from fujinsplat.compat.optim import Adam
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.progress import progress
+from fujinsplat.core.runtime import one_torch_thread
+from fujinsplat.core.settings import ActionsSettings
 from fujinsplat.flow import layout
 from fujinsplat.flow.operator import apply
 from fujinsplat.flow.photometric import Target, photometric
-from fujinsplat.optim import Adam
-from fujinsplat.progress import progress
-from fujinsplat.runtime import one_torch_thread
 
 
 @dataclass
@@ -105,14 +106,14 @@ def fit(
 
 def score(actions: torch.Tensor, stems: list[str], base, source, clean, K: int, M: int) -> torch.Tensor:
     """Fit-to-target PSNR of every view `[V]`: the whole corrected picture, 8 bit, against the clean camera RGB."""
-    from fujinsplat.evaluate.protocol import psnr
+    from fujinsplat.core.metrics import psnr
     from fujinsplat.isp import develop, materialize
 
     scores = []
     for action, stem in zip(actions.cpu(), progress(stems, "scoring", unit="view"), strict=True):
         base_encoded = torch.from_numpy(materialize(develop(base, source.raw(stem))).astype(np.float32) / 255)
         corrected = materialize(apply(base_encoded, action, K, M).numpy())
-        scores.append(psnr(corrected, clean.rgb(stem)))
+        scores.append(psnr(corrected, clean.rgb(stem), math.inf))
     return torch.tensor(scores, dtype=torch.float32)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from fujinsplat.actions import veil
 from fujinsplat.actions.fit import check_grids, check_twins
 from fujinsplat.actions.population import Coordinate, Fit, LeftOut, Pair, ScenePairs
-from fujinsplat.color import decode, luminance
-from fujinsplat.progress import progress, say
+from fujinsplat.core.color import decode, luminance
+from fujinsplat.core.progress import progress, say
 
 
 def measure(scene: str, base, source, clean, percentiles: int = veil.PERCENTILES) -> ScenePairs:

@@ -10,9 +10,9 @@ from typing import Annotated, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fujinsplat.configfile import checked
-from fujinsplat.errors import UserError
-from fujinsplat.files import read_json, write_json
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import read_json, write_json
+from fujinsplat.core.validation import checked
 
 FORMAT = "fujinsplat population 1"
 Coordinate = Literal["raw", "base"]

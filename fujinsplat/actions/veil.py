@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fujinsplat.config import ActionsSettings
+from fujinsplat.core.settings import ActionsSettings
 
 PERCENTILES = ActionsSettings.model_fields["percentiles"].default
 

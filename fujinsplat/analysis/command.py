@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fujinsplat.options import SettingsOption, ThreadsOption, stage_app
+from fujinsplat.core.options import SettingsOption, ThreadsOption, stage_app
 
 app = stage_app("The paper's read-only studies.")
 
@@ -19,7 +19,7 @@ Out = Annotated[Path, typer.Option("--out", help="Folder for table.csv, result.j
 def _scenes(sources: list[Path], cleans: list[Path], bases: list[Path]) -> dict[str, tuple]:
     """Scene name (the base file's) to (source views, clean views, base)."""
     from fujinsplat.capture import SourceViews
-    from fujinsplat.errors import UserError
+    from fujinsplat.core.errors import UserError
     from fujinsplat.isp import load
 
     if not len(sources) == len(cleans) == len(bases):
@@ -30,7 +30,7 @@ def _scenes(sources: list[Path], cleans: list[Path], bases: list[Path]) -> dict[
 
 
 def _experts(paths: list[Path], count: int) -> dict:
-    from fujinsplat.errors import UserError
+    from fujinsplat.core.errors import UserError
     from fujinsplat.flow.store import load
 
     if len(paths) != count:
@@ -42,9 +42,9 @@ def _experts(paths: list[Path], count: int) -> dict:
 
 
 def _prepare(settings: str | None, threads: int | None):
-    from fujinsplat.config import AnalysisSettings
-    from fujinsplat.configfile import stage_settings
-    from fujinsplat.runtime import use_threads
+    from fujinsplat.core.runtime import use_threads
+    from fujinsplat.core.settings import AnalysisSettings
+    from fujinsplat.core.validation import stage_settings
 
     use_threads(threads)
     return stage_settings(AnalysisSettings, settings)
@@ -54,7 +54,8 @@ def _prepare(settings: str | None, threads: int | None):
 def rank_one(source: Sources, clean: Cleans, base: Bases, out: Out, threads: ThreadsOption = None) -> None:
     """Rank-one structure of the smoke residual [supp. A]."""
     _prepare(None, threads)
-    from fujinsplat.analysis import published, rank_one
+    from fujinsplat.analysis import published_studies as published
+    from fujinsplat.analysis import rank_one
     from fujinsplat.analysis.output import beside, write
 
     rows, result, directions = rank_one.study(_scenes(source, clean, base))
@@ -73,7 +74,8 @@ def rank_one(source: Sources, clean: Cleans, base: Bases, out: Out, threads: Thr
 def base_fidelity(source: Sources, clean: Cleans, base: Bases, out: Out, threads: ThreadsOption = None) -> None:
     """Source-view fidelity of the calibrated bases [supp. B]."""
     _prepare(None, threads)
-    from fujinsplat.analysis import fidelity, published
+    from fujinsplat.analysis import fidelity
+    from fujinsplat.analysis import published_studies as published
     from fujinsplat.analysis.output import beside, write
 
     rows, result = fidelity.study(_scenes(source, clean, base))
@@ -104,11 +106,12 @@ def observability(
 ) -> None:
     """What the coefficients of an action leave visible in its colours [supp. D]."""
     chosen = _prepare(settings, threads)
-    from fujinsplat.analysis import observability, published
+    from fujinsplat.analysis import observability
+    from fujinsplat.analysis import published_studies as published
     from fujinsplat.analysis.output import write
-    from fujinsplat.config import ActionsSettings
-    from fujinsplat.configfile import stage_settings
-    from fujinsplat.errors import UserError
+    from fujinsplat.core.errors import UserError
+    from fujinsplat.core.settings import ActionsSettings
+    from fujinsplat.core.validation import stage_settings
 
     scenes = _scenes(source, clean, base)
     pairs = [tuple(given.split("/", 1)) for given in pair or []]
@@ -134,7 +137,8 @@ def family(
 ) -> None:
     """The family of expert actions: energy, vocabulary, classifier [supp. E]."""
     chosen = _prepare(settings, threads)
-    from fujinsplat.analysis import family, published
+    from fujinsplat.analysis import family
+    from fujinsplat.analysis import published_studies as published
     from fujinsplat.analysis.output import write
     from fujinsplat.capture import SourceViews
 

@@ -31,7 +31,7 @@ def draw(rows: list[dict], result: dict):
     """Per scene: base to smoky camera picture, base to clean, smoky to clean."""
     import numpy as np
 
-    from fujinsplat.report.style import BLUE, GREEN, VERMILION, WIDE, figure
+    from fujinsplat.core.style import BLUE, GREEN, VERMILION, WIDE, figure
 
     fig, axes = figure(width=WIDE, height=2.5)
     scenes = rows[:-1]

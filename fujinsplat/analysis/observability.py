@@ -18,13 +18,16 @@ shapes for each pair, nothing shared), for instance if knots were centred before
 level.
 """
 
+import re
 from itertools import combinations
 
 import numpy as np
 import torch
 
 from fujinsplat.actions.fit import check_grids, draw_pixels, fit
-from fujinsplat.config import ActionsSettings, AnalysisSettings
+from fujinsplat.analysis.published_studies import REFITTED
+from fujinsplat.core.metrics import psnr
+from fujinsplat.core.settings import ActionsSettings, AnalysisSettings
 from fujinsplat.flow import layout, reference
 from fujinsplat.flow.operator import apply
 
@@ -62,9 +65,7 @@ def condition(values: np.ndarray) -> float:
 
 def hazy_to_clean(source, clean) -> float:
     """Mean PSNR of the smoky camera pictures to their twins: picks the densest and the lightest scene."""
-    from fujinsplat.evaluate.protocol import psnr
-
-    return float(np.mean([min(psnr(source.rgb(stem), clean.rgb(stem)), 100.0) for stem in source.stems]))
+    return float(np.mean([psnr(source.rgb(stem), clean.rgb(stem)) for stem in source.stems]))
 
 
 def choose_pairs(scenes: dict[str, tuple], experts: dict) -> list[tuple[str, str]]:
@@ -84,7 +85,6 @@ def refit(
     source, clean, base, stem: str, spread: torch.Tensor, K: int, M: int, s: AnalysisSettings, how: ActionsSettings
 ):
     """One pair from `s.refits` random starts: normal, with the population's RMS `spread [P]` per coefficient."""
-    from fujinsplat.evaluate.protocol import psnr
     from fujinsplat.isp import develop, materialize
 
     base_q8, clean_q8 = materialize(develop(base, source.raw(stem))), clean.rgb(stem)
@@ -104,16 +104,25 @@ def refit(
     for a, b in combinations(range(s.refits), 2):
         cosine = torch.nn.functional.cosine_similarity(actions[a], actions[b], dim=0)
         distance = (actions[a] - actions[b]).norm() / torch.stack([actions[a].norm(), actions[b].norm()]).mean()
-        grid = -10 * torch.log10((grids[a] - grids[b]).square().mean().clamp_min(1e-10))
         pairs.append(
             {
-                "output_psnr": min(psnr(outputs[a], outputs[b]), 100.0),
+                "output_psnr": psnr(outputs[a], outputs[b]),
                 "cosine": float(cosine),
                 "relative_distance": float(distance),
-                "probe_psnr": float(grid),
+                "probe_psnr": psnr(grids[a], grids[b]),
             }
         )
-    return {"target_psnr": [min(psnr(output, clean_q8), 100.0) for output in outputs], "pairs": pairs}
+    return {"target_psnr": [psnr(output, clean_q8) for output in outputs], "pairs": pairs}
+
+
+def published_pairs(scenes: dict[str, tuple]) -> list[tuple[str, str]]:
+    """The two pairs that the paper refits, where these are its scenes: their views by number."""
+    found = []
+    for scene, number in REFITTED.items():
+        stems = scenes[scene][0].stems if scene in scenes else []
+        numbers = {stem: re.search(r"\d+$", stem) for stem in stems}
+        found += [(scene, stem) for stem, digits in numbers.items() if digits and int(digits[0]) == number]
+    return found if len(found) == len(REFITTED) else []
 
 
 def study(scenes: dict[str, tuple], experts: dict, s: AnalysisSettings, how: ActionsSettings, pairs=None):
@@ -122,7 +131,7 @@ def study(scenes: dict[str, tuple], experts: dict, s: AnalysisSettings, how: Act
     K, M = first.K, first.M
     everything = torch.cat([actions.action for actions in experts.values()])
     scale = everything.square().mean(dim=0).sqrt()
-    pairs = pairs or choose_pairs(scenes, experts)
+    pairs = pairs or published_pairs(scenes) or choose_pairs(scenes, experts)
     means = {name: layout.average(experts[name].action) for name, _ in pairs}
     identity = layout.zeros(K=K, M=M)
     coordinates = 3 * s.probes**3
@@ -199,7 +208,7 @@ def sentence(result: dict, published: dict) -> str:
 
 def draw(found: dict[str, np.ndarray], result: dict, coordinates: int):
     """(a) singular spectra; (b) output agreement against coefficient agreement of the refits."""
-    from fujinsplat.report.style import BLACK, BLUE, GREEN, VERMILION, figure, panel
+    from fujinsplat.core.style import BLACK, BLUE, GREEN, VERMILION, figure, panel
 
     fig, (left, right) = figure(1, 2, height=2.7)
     largest = max(values[0] for values in found.values())

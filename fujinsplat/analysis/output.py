@@ -4,10 +4,10 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from fujinsplat.analysis.published import WHERE
-from fujinsplat.files import atomic_file, write_json
-from fujinsplat.progress import say
-from fujinsplat.report.style import save
+from fujinsplat.analysis.published_studies import WHERE
+from fujinsplat.core.files import atomic_file, write_json
+from fujinsplat.core.progress import say
+from fujinsplat.core.style import save
 
 MEAN = "equal-scene mean"
 

@@ -11,8 +11,9 @@ from itertools import combinations
 import numpy as np
 
 from fujinsplat.actions.fit import check_grids, check_twins
-from fujinsplat.color import encode
-from fujinsplat.progress import progress
+from fujinsplat.core.color import encode
+from fujinsplat.core.metrics import psnr_of_error
+from fujinsplat.core.progress import progress
 
 STAGES = ("p1", "p2", "p3")
 SRGB_TO_XYZ = np.array(
@@ -79,11 +80,6 @@ class AngleCounts:
         return float(np.searchsorted(np.cumsum(self.counts), q * total) * BIN) if total else None
 
 
-def psnr(residual: np.ndarray) -> float:
-    """Of a residual at data range 1, at most 100 dB."""
-    return float(min(100.0, -10 * np.log10(max(np.mean(residual**2), 1e-10))))
-
-
 def study_scene(source, clean, base, pixel_angles: dict[str, AngleCounts]) -> dict:
     """All views of one scene: mean rho per stage, PSNR in P1 before and after, and the directions of every view."""
     check_twins(source, clean)
@@ -106,7 +102,7 @@ def study_scene(source, clean, base, pixel_angles: dict[str, AngleCounts]) -> di
             if stage == "p1":
                 # the oracle knows each pixel's strength along the one direction
                 rest = residual - np.outer(residual @ found.direction, found.direction)
-                row["psnr_before"], row["psnr_after"] = psnr(residual), psnr(rest)
+                row["psnr_before"], row["psnr_after"] = (psnr_of_error(float(np.mean(r**2))) for r in (residual, rest))
         rows.append(row)
     means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     return {"means": means, "directions": {stage: np.array(d) for stage, d in directions.items()}}
@@ -149,7 +145,7 @@ def sentence(result: dict, published: dict) -> str:
 
 def draw(rows: list[dict], result: dict, directions: dict):
     """(a) PSNR before and after per scene; (b) each view's leading direction in XYZ chromaticity."""
-    from fujinsplat.report.style import BLUE, GREY, MARKERS, VERMILION, figure, panel
+    from fujinsplat.core.style import BLUE, GREY, MARKERS, VERMILION, figure, panel
 
     fig, (left, right) = figure(1, 2, height=2.7, gridspec_kw={"width_ratios": [1.25, 1]})
     scenes = rows[:-1]

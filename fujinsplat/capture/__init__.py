@@ -5,7 +5,7 @@ Three commands, one per part of a scene: `source` (smoky views, cameras, points)
 `SourceViews`, `HeldViews` and `read_cameras`; they never open a RAW file.
 """
 
-from fujinsplat.lazy import exports
+from fujinsplat.core.lazy import exports
 
 __getattr__ = exports(
     __name__,
@@ -16,5 +16,6 @@ __getattr__ = exports(
         "area_resize": "grid",
         "read_cameras": "cameras",
         "read_points": "points",
+        "write_points": "points",
     },
 )

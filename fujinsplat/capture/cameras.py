@@ -1,12 +1,14 @@
-"""Pinhole cameras in OpenCV axes (x right, y down, z forward): checks, scaling, and cameras.json."""
+"""Cameras in OpenCV axes (x right, y down, z forward): checks, scaling, and cameras.json."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.errors import UserError
-from fujinsplat.files import read_json
+from fujinsplat.capture.lens import Lens
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import read_json
+from fujinsplat.core.reading import check_size, check_stem
 
 # how far R^T R may lie from the identity: pose files carry six digits or so
 RIGID_TOLERANCE = 1e-3
@@ -19,13 +21,17 @@ OPENGL_TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
 @dataclass(frozen=True)
 class Camera:
     """One view's geometry: `K` [3, 3] in pixels of `width` x `height` (corner of the first pixel at 0, its centre at
-    0.5), `viewmat` [4, 4] world to camera."""
+    0.5), `viewmat` [4, 4] world to camera. `lens`: the one the photograph was taken through, where that is no pinhole;
+    in a pose file's camera `width` and `height` are the photograph's, after `straightened` the pinhole picture's. `cut`
+    (left, top, width, height): pixels that were then cut away there, of a picture of that size."""
 
     stem: str
     width: int
     height: int
     K: np.ndarray
     viewmat: np.ndarray
+    lens: Lens | None = None
+    cut: tuple[int, int, int, int] | None = None
 
     def scaled(self, width: int, height: int) -> "Camera":
         """The same camera on a picture of another size: pixel edges, not centres, are what scaling keeps."""
@@ -34,14 +40,31 @@ class Camera:
         scale = np.diag([width / self.width, height / self.height, 1.0])
         return replace(self, width=width, height=height, K=scale @ self.K)
 
+    def straightened(self, width: int, height: int) -> "Camera":
+        """A pose file's camera for a photograph of `width` x `height` whose pixels are then straightened."""
+        if self.lens is None:
+            return self.scaled(width, height)
+        lens = self.lens.scaled(width, height)
+        pinhole_width, pinhole_height, K = lens.pinhole()
+        return replace(self, width=pinhole_width, height=pinhole_height, K=K, lens=lens)
+
+    @property
+    def photograph(self) -> tuple[int, int]:
+        """(width, height) of the picture before it is straightened."""
+        if self.lens is not None:
+            return self.lens.width, self.lens.height
+        return (self.width, self.height) if self.cut is None else self.cut[2:]
+
     def to_json(self) -> dict:
-        return {
+        value = {
             "stem": self.stem,
             "width": self.width,
             "height": self.height,
             "K": self.K.tolist(),
             "viewmat": self.viewmat.tolist(),
         }
+        lens = {} if self.lens is None else {"lens": self.lens.to_json()}
+        return {**value, **lens, **({} if self.cut is None else {"cut": list(self.cut)})}
 
     @staticmethod
     def from_json(value: dict) -> "Camera":
@@ -51,6 +74,8 @@ class Camera:
             int(value["height"]),
             np.asarray(value["K"], np.float64).reshape(3, 3),
             np.asarray(value["viewmat"], np.float64).reshape(4, 4),
+            Lens.from_json(value["lens"]) if value.get("lens") else None,
+            tuple(int(side) for side in value["cut"]) if value.get("cut") else None,
         )
 
 
@@ -58,9 +83,23 @@ def read_cameras(path: Path | str, part: str = "source") -> list[Camera]:
     """The cameras of `part` ("source" or "held") from cameras.json, in its order."""
     value = read_json(path)
     try:
-        return [Camera.from_json(item) for item in value[part]]
-    except (KeyError, TypeError, ValueError):
+        cameras = [Camera.from_json(item) for item in value[part]]
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         raise UserError(f"{path} is not a cameras.json of the capture stage; build it again") from None
+    for camera in cameras:
+        _possible(camera, path)
+    return cameras
+
+
+def _possible(camera: Camera, path: Path | str) -> None:
+    """A camera that can see: what training would otherwise find out after an hour, or never."""
+    remedy = "build it again with the capture stage"
+    check_stem(camera.stem, path)
+    check_size(f"{path}, camera {camera.stem}", camera.width, camera.height, remedy)
+    focal = camera.K[[0, 1], [0, 1]]
+    if not np.isfinite(camera.K).all() or (focal <= 0).any() or abs(np.linalg.det(camera.K)) < 1e-12:
+        raise UserError(f"{path}, camera {camera.stem}: K is not finite or has no inverse; {remedy}")
+    rigid(camera.viewmat, f"{path}, camera {camera.stem}")
 
 
 def rigid(matrix, where: str) -> np.ndarray:

@@ -4,6 +4,7 @@ Read here and not through a library: only poses, intrinsics and points are wante
 checked against what the file still holds, so that a damaged model ends with a sentence at once.
 """
 
+import math
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,35 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from fujinsplat.capture.cameras import Camera, intrinsics, rigid
-from fujinsplat.capture.layout import colmap_files, is_empty
-from fujinsplat.capture.poses import PINHOLE, picture_stem
-from fujinsplat.errors import UserError
+from fujinsplat.capture.layout import colmap_files, folded, is_empty
+from fujinsplat.capture.lens import COUNTS, MODELS, Lens
+from fujinsplat.capture.poses import picture_stem
+from fujinsplat.core.errors import UserError
 
-# COLMAP's numbers, names and parameter counts; for perspective models also how many of the first parameters are focal
-# lengths (the principal point follows, then distortion). The others bend straight lines whatever their parameters are.
-MODELS = {
-    0: ("SIMPLE_PINHOLE", 3, 1),
-    1: ("PINHOLE", 4, 2),
-    2: ("SIMPLE_RADIAL", 4, 1),
-    3: ("RADIAL", 5, 1),
-    4: ("OPENCV", 8, 2),
-    5: ("OPENCV_FISHEYE", 8, None),
-    6: ("FULL_OPENCV", 12, 2),
-    7: ("FOV", 5, None),
-    8: ("SIMPLE_RADIAL_FISHEYE", 4, None),
-    9: ("RADIAL_FISHEYE", 5, None),
-    10: ("THIN_PRISM_FISHEYE", 12, None),
-    11: ("RAD_TAN_THIN_PRISM_FISHEYE", 16, None),
-}
-FOCALS = {name: focals for name, _, focals in MODELS.values()}
-
-
-@dataclass(frozen=True)
-class _Lens:
-    model: str
-    width: int
-    height: int
-    params: tuple[float, ...]
+OTHER_MODEL = "find the poses again with one of COLMAP's usual camera models, such as SIMPLE_RADIAL or OPENCV"
 
 
 @dataclass(frozen=True)
@@ -99,20 +77,20 @@ def _lines(path: Path) -> Iterator[list[str]]:
             yield line.split()
 
 
-def _lenses(folder: Path) -> dict[int, _Lens]:
+def _lenses(folder: Path) -> dict[int, Lens]:
     with _file(folder, "cameras") as path:
         if path.suffix == ".txt":
             return {
-                int(words[0]): _Lens(words[1], int(words[2]), int(words[3]), tuple(map(float, words[4:])))
+                int(words[0]): Lens(words[1], int(words[2]), int(words[3]), tuple(map(float, words[4:])))
                 for words in _lines(path)
             }
         stream, lenses = _Bytes(path.read_bytes()), {}
         for _ in range(stream.take("Q")[0]):
             number, model, width, height = stream.take("IiQQ")
             if model not in MODELS:
-                raise UserError(f"{path}: camera {number} has the unknown model {model}; {PINHOLE}")
-            name, count, _ = MODELS[model]
-            lenses[number] = _Lens(name, width, height, stream.take(f"{count}d"))
+                raise UserError(f"{path}: camera {number} has the unknown model {model}; {OTHER_MODEL}")
+            name, count = MODELS[model]
+            lenses[number] = Lens(name, width, height, stream.take(f"{count}d"))
         return lenses
 
 
@@ -164,18 +142,20 @@ def colmap_cameras(folder: Path) -> dict[str, Camera]:
             raise UserError(
                 f"{where}: the model has no camera {image.camera}; run COLMAP again or copy the model again"
             )
-        focals = FOCALS.get(lens.model)
-        if focals is None or any(lens.params[focals + 2 :]):
-            raise UserError(f"{where}: the {lens.model} camera has lens distortion; {PINHOLE}")
-        if len(lens.params) < focals + 2:
+        if lens.model not in COUNTS:
+            raise UserError(f"{where}: the camera model {lens.model} is unknown; {OTHER_MODEL}")
+        if len(lens.params) < COUNTS[lens.model]:
             raise UserError(f"{where}: the {lens.model} camera has too few parameters; run COLMAP again")
+        if not all(math.isfinite(p) for p in lens.params):
+            raise UserError(f"{where}: the {lens.model} camera has non-finite parameters; run COLMAP again")
         stem = picture_stem(image.name)
-        if stem.casefold() in cameras:
+        if folded(stem) in cameras:
             raise UserError(f"{where}: another image of the model has that name too; register each view once")
-        center = lens.params[focals : focals + 2]
-        K = intrinsics(lens.params[0], lens.params[focals - 1], *center, (lens.width, lens.height), where)
+        K = intrinsics(*lens.focals, *lens.center, (lens.width, lens.height), where)
         pose = np.column_stack([_rotation(image.quaternion, where), image.translation])
-        cameras[stem.casefold()] = Camera(stem, lens.width, lens.height, K, rigid(pose, where))
+        cameras[folded(stem)] = Camera(
+            stem, lens.width, lens.height, K, rigid(pose, where), None if lens.straight else lens
+        )
     if not cameras:
         raise UserError(f"{folder} has no registered image; run COLMAP's mapper again")
     return cameras

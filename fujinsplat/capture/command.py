@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fujinsplat.options import SettingsOption, ThreadsOption, stage_app
+from fujinsplat.core.options import SettingsOption, ThreadsOption, stage_app
 
 app = stage_app("Decode a scene once: linear RAW, camera RGB, cameras, points.")
 
@@ -16,9 +16,9 @@ Cameras = Annotated[Path, typer.Option(help="cameras.json that `capture source` 
 
 def _prepare(settings: str | None, threads: int | None):
     """(settings, views decoded at once). Each of them is one thread's work, so LibRaw itself gets one."""
-    from fujinsplat.config import CaptureSettings
-    from fujinsplat.configfile import stage_settings
-    from fujinsplat.runtime import use_threads
+    from fujinsplat.core.runtime import use_threads
+    from fujinsplat.core.settings import CaptureSettings
+    from fujinsplat.core.validation import stage_settings
 
     workers = use_threads(threads)
     use_threads(1)
@@ -34,16 +34,19 @@ def source(
     cameras: Annotated[Path | None, typer.Option(help="Poses and intrinsics [OUT/cameras.json].")] = None,
     points: Annotated[Path | None, typer.Option(help="Point cloud [OUT/points.ply].")] = None,
     manifest: Annotated[Path | None, typer.Option(help="Where everything came from [OUT/manifest.json].")] = None,
+    found: Annotated[
+        Path | None, typer.Option(help="What `fujinsplat capture poses` made, for a scene without poses or points.")
+    ] = None,
     settings: SettingsOption = None,
     threads: ThreadsOption = None,
 ) -> None:
     """The smoky source views, the cameras of source and held views, and the points."""
-    from fujinsplat.errors import UserError
+    from fujinsplat.core.errors import UserError
 
     if out is None and None in (views, cameras, points, manifest):
         raise UserError("name the output folder with --out, or all of --views, --cameras, --points and --manifest")
     chosen, workers = _prepare(settings, threads)
-    from fujinsplat.capture.scene import SourceOutputs, capture_source
+    from fujinsplat.capture.decode import SourceOutputs, capture_source
 
     outputs = SourceOutputs(
         views or out / "source",
@@ -51,7 +54,30 @@ def source(
         points or out / "points.ply",
         manifest or out / "manifest.json",
     )
-    capture_source(root, scene, outputs, chosen, workers)
+    capture_source(root, scene, outputs, chosen, workers, found)
+
+
+@app.command()
+def poses(
+    root: Root,
+    scene: SceneName,
+    out: Annotated[Path, typer.Option(help="Folder of the COLMAP model and poses.json.")],
+    settings: SettingsOption = None,
+    motion: Annotated[
+        str | None, typer.Option(help="What differs from the defaults of structure from motion: JSON, or a YAML file.")
+    ] = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """Poses, lenses and points of a scene that brings none; only the points where it brings poses."""
+    from fujinsplat.core.runtime import use_threads
+    from fujinsplat.core.settings import CaptureSettings, MotionSettings
+    from fujinsplat.core.validation import stage_settings
+
+    chosen, how = stage_settings(CaptureSettings, settings), stage_settings(MotionSettings, motion)
+    workers = use_threads(threads)
+    from fujinsplat.capture.motion.find import find_scene_poses
+
+    find_scene_poses(root, scene, out, how, chosen, workers)
 
 
 @app.command()
@@ -65,7 +91,7 @@ def clean(
 ) -> None:
     """The clean twins of the source views."""
     chosen, workers = _prepare(settings, threads)
-    from fujinsplat.capture.scene import capture_clean
+    from fujinsplat.capture.decode import capture_clean
 
     capture_clean(root, scene, cameras, out, chosen, workers)
 
@@ -80,6 +106,6 @@ def held(
 ) -> None:
     """The held references: camera RGB alone."""
     _, workers = _prepare(None, threads)
-    from fujinsplat.capture.scene import capture_held
+    from fujinsplat.capture.decode import capture_held
 
     capture_held(root, scene, cameras, out, workers)

@@ -12,7 +12,7 @@ import numpy as np
 
 from fujinsplat.capture.cameras import same_aspect
 from fujinsplat.capture.raw import Raw
-from fujinsplat.color import decode, encode
+from fujinsplat.core.color import decode, encode
 
 # a border of at most so many pixels, or this share of the side, is cut instead of squeezed
 BORDER_PIXELS = 8
@@ -45,15 +45,17 @@ def _weights(old: int, new: int):
     return csr_array(((overlap * (new / old)).astype(np.float32), (rows, columns)), shape=(new, old))
 
 
-def area_resize(image: np.ndarray, width: int, height: int) -> np.ndarray:
+def area_resize(image: np.ndarray, width: int, height: int, table: np.ndarray | None = None) -> np.ndarray:
     """Area-average `image` [H, W, C] (linear light) to float32 [height, width, C]; exact for fractional factors.
 
-    One channel at a time: a 60-megapixel RAW needs a quarter of a gigabyte beside itself.
+    `table`: what each integer value of `image` means in linear light. One channel at a time: a 60-megapixel RAW needs a
+    quarter of a gigabyte beside itself.
     """
     rows, columns = _weights(image.shape[0], height), _weights(image.shape[1], width)
     out = np.empty((height, width, image.shape[2]), np.float32)
     for channel in range(image.shape[2]):
-        out[..., channel] = (columns @ (rows @ image[..., channel].astype(np.float32)).T).T
+        plane = image[..., channel].astype(np.float32) if table is None else table[image[..., channel]]
+        out[..., channel] = (columns @ (rows @ plane).T).T
     return out
 
 
@@ -63,8 +65,7 @@ def _resize_raw(raw_linear: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 def resize_rgb(rgb_encoded: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Area-resize 8-bit sRGB to `size` (width, height) in linear light."""
-    table = decode(np.arange(256) / 255.0).astype(np.float32)
-    linear = area_resize(table[rgb_encoded], *size)
+    linear = area_resize(rgb_encoded, *size, table=decode(np.arange(256) / 255.0).astype(np.float32))
     return np.rint(np.clip(encode(linear.astype(np.float64)), 0, 1) * 255).astype(np.uint8)
 
 
@@ -104,9 +105,24 @@ def _cut(raw_linear: np.ndarray, crop: tuple[int, int, int, int] | None, size: t
     return cut, (f"RAW of {width}x{height} cut by a border of {extra[0]}x{extra[1]} pixels at ({left}, {top})",)
 
 
-def on_one_grid(raw: Raw, rgb: np.ndarray, size: tuple[int, int] | None = None) -> Pair:
-    """RAW and RGB (uint8 [h, w, 3], encoded) of one view on one grid: the smaller one's, or `size` when given (the
-    grid of the source view, for a clean twin)."""
+def limited(size: tuple[int, int], max_side: int | None) -> tuple[int, int]:
+    """`size` (width, height), or the same shape with its longer side at `max_side`."""
+    if max_side is None or max(size) <= max_side:
+        return size
+    width, height = (max(1, round(side * max_side / max(size))) for side in size)
+    return width, height
+
+
+def on_one_grid(
+    raw: Raw,
+    rgb: np.ndarray,
+    size: tuple[int, int] | None = None,
+    max_side: int | None = None,
+    for_raw: bool = False,
+) -> Pair:
+    """RAW and RGB (uint8 [h, w, 3], encoded) of one view on one grid: the smaller one's, its longer side at most
+    `max_side`; or `size` when given (the grid of the source view, for a clean twin). `for_raw`: the RAW keeps its own
+    finer grid over the same frame, and the RGB is left as it is."""
     rgb_size = rgb.shape[1], rgb.shape[0]
     linear, notes = _turn(raw, rgb)
     crop = raw.crop if linear is raw.linear else None
@@ -114,14 +130,15 @@ def on_one_grid(raw: Raw, rgb: np.ndarray, size: tuple[int, int] | None = None) 
         raise AspectError
     linear, cut_notes = _cut(linear, crop, rgb_size)
     raw_size = linear.shape[1], linear.shape[0]
-    grid = size or (rgb_size if raw_size[0] * raw_size[1] >= rgb_size[0] * rgb_size[1] else raw_size)
+    smaller = rgb_size if raw_size[0] * raw_size[1] >= rgb_size[0] * rgb_size[1] else raw_size
+    grid = size or limited(raw_size if for_raw else smaller, max_side)
     if not same_aspect(grid, rgb_size):
         raise AspectError
     notes += cut_notes
     if raw_size != grid:
         linear = _resize_raw(linear, grid)
         notes += (f"linear RAW area-resized from {raw_size[0]}x{raw_size[1]} to {grid[0]}x{grid[1]}",)
-    if rgb_size != grid:
+    if rgb_size != grid and not for_raw:
         rgb = resize_rgb(rgb, grid)
         notes += (f"camera RGB area-resized from {rgb_size[0]}x{rgb_size[1]} to {grid[0]}x{grid[1]}",)
     return Pair(np.ascontiguousarray(linear), rgb, notes)

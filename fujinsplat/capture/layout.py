@@ -10,10 +10,11 @@ Two layouts are known:
 `train` is the smoky source, `val` its clean twins, `test` the clean held views. Extensions may have any case.
 """
 
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError, refuse
 
 # picture folders of the parts of a scene
 FOLDERS = {"source": "train", "clean": "val", "held": "test"}
@@ -23,17 +24,24 @@ RAW_SUFFIXES = frozenset(
 )
 DECODED_SUFFIXES = frozenset({".npz"})
 RGB_SUFFIXES = frozenset({".jpg", ".jpeg", ".png"})
-POINT_NAMES = ("point3d.ply", "points3d.ply", "point_cloud.ply", "points.ply")
-COLMAP_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0")
+POINT_NAMES = ("point3d.ply", "points3d.ply", "point_cloud.ply", "points.ply", "sparse_pc.ply")
+COLMAP_HOMES = ("sparse", "colmap/sparse", "colmap", "distorted/sparse")
+LEFT_OUT = "left_out.json"  # what of a folder of photographs is not used, and why
+FOUND_POSES = "poses.json"  # what structure from motion says about its model
 
 
 @dataclass(frozen=True)
 class View:
-    """The files of one view; `raw` is None for held views, which are camera RGB only."""
+    """The files of one view, at least one of the two. `raw` is None for held views, which are camera RGB only, and in
+    captures without RAW; `rgb` is None in captures without camera RGB, whose RAW files render their own."""
 
     stem: str
-    rgb: Path
+    rgb: Path | None
     raw: Path | None
+
+    @property
+    def files(self) -> list[Path]:
+        return [file for file in (self.raw, self.rgb) if file]
 
 
 @dataclass(frozen=True)
@@ -82,22 +90,28 @@ def is_empty(path: Path) -> bool:
     return path.stat().st_size == 0
 
 
-def _index(files: list[Path], what: str) -> dict[str, Path]:
-    """Files by stem, case folded, because cameras, disks and pose files disagree about case; no two may share a key."""
+def folded(stem: str) -> str:
+    """What counts of a picture's name: cameras, disks and pose files disagree about case and about how an accented
+    letter is composed."""
+    return unicodedata.normalize("NFC", stem).casefold()
+
+
+def _index(files: list[Path], what: str, problems: list[str]) -> dict[str, Path]:
+    """Files by folded stem; no two may share a key."""
     found: dict[str, Path] = {}
     for file in files:
-        other = found.setdefault(file.stem.casefold(), file)
+        other = found.setdefault(folded(file.stem), file)
         if other != file:
-            raise UserError(
+            problems.append(
                 f"{other} and {file} are two {what} files for one view (names that differ only in case or "
                 "extension count as one); remove or rename one of them"
             )
         if is_empty(file):
-            raise UserError(f"{file} is empty (zero bytes); copy or download it again")
+            problems.append(f"{file} is empty (zero bytes); copy or download it again")
     return found
 
 
-def _pictures(scene: Scene, part: str) -> tuple[dict[str, Path], dict[str, Path]]:
+def _pictures(scene: Scene, part: str, problems: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
     """(RAW files, RGB files) of a part by folded stem. Hidden files and files of other kinds are passed over."""
     raw_suffixes = DECODED_SUFFIXES if scene.layout == "release" else RAW_SUFFIXES
     files = sorted(
@@ -109,33 +123,42 @@ def _pictures(scene: Scene, part: str) -> tuple[dict[str, Path], dict[str, Path]
     )
     raw = [file for file in files if file.suffix.lower() in raw_suffixes]
     rgb = [file for file in files if file.suffix.lower() in RGB_SUFFIXES]
-    return _index(raw, "RAW"), _index(rgb, "RGB")
+    return _index(raw, "RAW", problems), _index(rgb, "RGB", problems)
 
 
 def part_views(scene: Scene, part: str) -> list[View]:
-    """The views of a part in order of their stems; every one has its RAW and its camera RGB (held: RGB alone)."""
+    """The views of a part in order of their stems; every one has its RAW and its camera RGB (held: RGB alone).
+
+    A capture may also be RAW alone or camera RGB alone, in all its views.
+    """
     if not scene.part_folders(part):
         remedy = {
             "source": "put the smoky RAW and camera RGB files there",
-            "clean": "set clean_twins: false for this dataset if it has none",
-            "held": "set held_views: false for this dataset if it has none",
+            "clean": "put the clean twins there, or set clean_twins: false for this dataset if it has none",
+            "held": "put the held views there, or set held_views: false for this dataset if it has none",
         }[part]
         raise UserError(f"{scene.rgb_home / FOLDERS[part]} does not exist; {remedy}")
-    raw, rgb = _pictures(scene, part)
+    problems: list[str] = []
+    raw, rgb = _pictures(scene, part, problems)
     if not rgb and not raw:
         raise UserError(f"{scene.rgb_home / FOLDERS[part]} holds no pictures; put RAW and camera RGB files there")
-    if part != "held":
+    if part == "held" and not rgb:
+        raise UserError(f"{scene.rgb_home / FOLDERS[part]} holds no JPG or PNG; held views need the camera's RGB")
+    if part != "held" and ((raw and rgb) or scene.layout == "release"):
         for key in sorted(raw.keys() ^ rgb.keys()):
             there, missing = (raw[key], "camera RGB (JPG or PNG)") if key in raw else (rgb[key], "RAW file")
-            raise UserError(f"{there} has no {missing} of the same name; add it or remove this file")
-    elif not rgb:
-        raise UserError(f"{scene.rgb_home / FOLDERS[part]} holds no JPG or PNG; held views need the camera's RGB")
-    return [View(rgb[key].stem, rgb[key], raw.get(key) if part != "held" else None) for key in sorted(rgb)]
+            problems.append(f"{there} has no {missing} of the same name; add it or remove this file")
+    refuse(problems)
+    if part == "held":
+        return [View(rgb[key].stem, rgb[key], None) for key in sorted(rgb)]
+    keys = sorted(rgb.keys() | raw.keys())
+    return [View((rgb.get(key) or raw[key]).stem, rgb.get(key), raw.get(key)) for key in keys]
 
 
 def part_stems(scene: Scene, part: str) -> dict[str, str]:
     """The names of a part's views by folded stem, from the file names alone; empty when the part does not exist."""
-    return {key: file.stem for key, file in _pictures(scene, part)[1].items()}
+    raw, rgb = _pictures(scene, part, [])
+    return {key: file.stem for key, file in (rgb if part == "held" else {**raw, **rgb}).items()}
 
 
 def transforms_files(scene: Scene) -> dict[str, Path]:
@@ -151,13 +174,29 @@ def transforms_files(scene: Scene) -> dict[str, Path]:
     return found
 
 
+def colmap_models(home: Path) -> list[Path]:
+    """The folders of COLMAP models, text or binary, in `home` and its usual subfolders, numbered or not."""
+    folders = [home] + [home / name for name in COLMAP_HOMES]
+    numbered = [
+        folder
+        for parent in folders
+        if parent.is_dir()
+        for folder in sorted(parent.iterdir())
+        if folder.is_dir() and folder.name.isdecimal()
+    ]
+    found = [f for f in [*folders, *numbered] if any((f / f"images.{kind}").is_file() for kind in ("bin", "txt"))]
+    return list(dict.fromkeys(found))
+
+
 def colmap_folder(scene: Scene) -> Path | None:
-    """The folder of a COLMAP model, text or binary."""
-    for home in scene.homes:
-        for name in COLMAP_FOLDERS:
-            if any((home / name / f"images.{kind}").is_file() for kind in ("bin", "txt")):
-                return home / name
-    return None
+    """The folder of the scene's COLMAP model: of several, the one whose list of images is longest, because COLMAP
+    often leaves a stub of two or three views in sparse/0."""
+    models = [model for home in scene.homes for model in colmap_models(home)]
+
+    def length(model: Path) -> int:
+        return colmap_files(model, "images")[0].stat().st_size
+
+    return max(models, key=length) if models else None
 
 
 def colmap_files(folder: Path, *names: str) -> list[Path]:
@@ -185,9 +224,21 @@ def pose_files(scene: Scene) -> list[Path]:
     if folder is None:
         raise UserError(
             f"{scene.rgb_home} has no transforms_train.json and no COLMAP model in sparse/0; run structure from motion "
-            "(COLMAP) on the scene's pictures and put the result there"
+            "(`fujinsplat capture poses`) on the scene's pictures"
         )
     return colmap_files(folder, "cameras", "images")
+
+
+def has_poses(scene: Scene) -> bool:
+    """Whether the scene brings poses of its own."""
+    transforms = transforms_files(scene)
+    return "source" in transforms or "all" in transforms or colmap_folder(scene) is not None
+
+
+def has_points(scene: Scene) -> bool:
+    """Whether the scene brings points of its own."""
+    folder = colmap_folder(scene)
+    return points_file(scene) is not None or bool(folder and colmap_files(folder, "points3D"))
 
 
 def point_files(scene: Scene) -> list[Path]:
@@ -214,5 +265,5 @@ def scene_files(root: Path | str, scene: str, parts: tuple[str, ...]) -> list[st
         elif part == "points":
             files += point_files(found)
         else:
-            files += [file for view in part_views(found, part) for file in (view.raw, view.rgb) if file]
+            files += [file for view in part_views(found, part) for file in view.files]
     return [str(file) for file in files]

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.reading import check_size
 
+SMALLEST = 8  # pixels on a side
 REMEDY = "export it from the camera or the RAW developer as 8-bit RGB"
 
 
@@ -16,8 +18,19 @@ def _open(path: Path):
         image = Image.open(path)
     except UnidentifiedImageError:
         raise UserError(f"{path} is no JPG or PNG of 8 bits per channel; {REMEDY}") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror or error}); copy it again") from None
+    except PermissionError:
+        raise UserError(f"{path} cannot be read: permission denied; give yourself the right to read it") from None
+    except Image.DecompressionBombError:
+        raise UserError(f"{path} says it has more pixels than any picture here may; {REMEDY}") from None
+    except Exception as error:  # a damaged header makes Pillow raise many kinds
+        raise UserError(f"{path} cannot be read ({getattr(error, 'strerror', None) or error}); copy it again") from None
+    try:
+        check_size(path, *image.size, REMEDY)
+        if min(image.size) < SMALLEST:
+            raise UserError(f"{path} has {image.width}x{image.height} pixels, too few for a view; {REMEDY}")
+    except UserError:
+        image.close()
+        raise
     if image.mode != "RGB" or _png_depth(path) == 16:
         kind = {"L": "grey", "CMYK": "CMYK", "P": "a palette picture"}.get(image.mode)
         if kind is None:
@@ -47,6 +60,6 @@ def read_rgb(path: Path) -> tuple[np.ndarray, int]:
         try:
             pixels = np.array(image)
             orientation = int(image.getexif().get(274, 1))
-        except (OSError, SyntaxError, ValueError) as error:
+        except Exception as error:  # of a damaged picture
             raise UserError(f"{path} is truncated or damaged ({error}); copy it again") from None
     return pixels, orientation

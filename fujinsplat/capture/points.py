@@ -4,19 +4,21 @@ from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.capture.layout import Scene, colmap_folder, is_empty, points_file
-from fujinsplat.errors import UserError
+from fujinsplat.capture.layout import Scene, colmap_folder, has_points, is_empty, points_file
+from fujinsplat.core.errors import UserError
 
+FEWEST = 4  # points: each one's first size comes from its three nearest
 GREY = 128  # the colour of points whose file has none
 
 
-def scene_points(scene: Scene) -> tuple[np.ndarray, np.ndarray, Path]:
-    """(xyz float32 [N, 3], rgb uint8 [N, 3], where they came from), finite and at least one."""
+def scene_points(scene: Scene, found: Path | None = None) -> tuple[np.ndarray, np.ndarray, Path]:
+    """(xyz float32 [N, 3], rgb uint8 [N, 3], where they came from), finite and at least one. `found`: the model that
+    structure from motion made, for a scene that brings no points."""
     path = points_file(scene)
     if path is not None:
         xyz, rgb = read_points(path)
     else:
-        path = colmap_folder(scene)
+        path = found if found is not None and not has_points(scene) else colmap_folder(scene)
         if path is None:
             raise UserError(f"{scene.rgb_home} has no point3d.ply and no COLMAP points3D in sparse/0; add one of them")
         from fujinsplat.capture.colmap import colmap_points
@@ -33,12 +35,20 @@ def _checked(xyz: np.ndarray, rgb: np.ndarray, path: Path) -> tuple[np.ndarray, 
         raise UserError(
             f"{path}: {bad} of {len(xyz)} points have non-finite coordinates; remove them or export it again"
         )
-    return xyz.astype(np.float32), rgb
+    with np.errstate(over="ignore"):
+        stored = xyz.astype(np.float32)
+    if not np.isfinite(stored).all():
+        raise UserError(
+            f"{path} has coordinates beyond {np.finfo(np.float32).max:.2g}; export it again, in scene units"
+        )
+    if len(xyz) < FEWEST:
+        raise UserError(f"{path} holds {len(xyz)} points, and training needs {FEWEST}; run structure from motion again")
+    return stored, rgb
 
 
 def read_points(path: Path | str) -> tuple[np.ndarray, np.ndarray]:
     """(xyz float32 [N, 3], rgb uint8 [N, 3]) of a PLY, ascii or binary; missing colours are grey."""
-    from plyfile import PlyData, PlyElementParseError, PlyHeaderParseError
+    from plyfile import PlyData
 
     path = Path(path)
     if not path.is_file():
@@ -46,9 +56,14 @@ def read_points(path: Path | str) -> tuple[np.ndarray, np.ndarray]:
     if is_empty(path):
         raise UserError(f"{path} is empty (zero bytes); copy or download it again")
     try:
+        _check_counts(path)
         vertex = PlyData.read(str(path))["vertex"].data
         xyz = np.stack([np.asarray(vertex[axis], np.float64) for axis in "xyz"], axis=-1)
-    except (PlyHeaderParseError, PlyElementParseError, KeyError, ValueError, UnicodeDecodeError) as error:
+    except UserError:
+        raise
+    except PermissionError:
+        raise UserError(f"{path} cannot be read: permission denied; give yourself the right to read it") from None
+    except Exception as error:  # the parser raises many kinds for a damaged file
         reason = " ".join(str(error).split())[:120]
         raise UserError(f"{path} is no readable point cloud with x y z ({reason}); export it again as PLY") from None
     if {"red", "green", "blue"} <= set(vertex.dtype.names):
@@ -59,6 +74,25 @@ def read_points(path: Path | str) -> tuple[np.ndarray, np.ndarray]:
     else:
         rgb = np.full((len(xyz), 3), GREY, np.uint8)
     return _checked(xyz, rgb, path)
+
+
+def _check_counts(path: Path) -> None:
+    """No element can have more entries than the file has bytes: said before memory is taken for them."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        head = stream.read(65536).split(b"end_header")[0]
+    for line in head.splitlines():
+        words = line.split()
+        if (
+            len(words) == 3
+            and words[0] == b"element"
+            and words[2].lstrip(b"-").isdigit()
+            and not 0 <= int(words[2]) <= size
+        ):
+            raise UserError(
+                f"{path} is no readable point cloud with x y z ({int(words[2])} entries in a file of {size} bytes); "
+                "export it again as PLY"
+            )
 
 
 def write_points(path: Path, xyz: np.ndarray, rgb: np.ndarray) -> None:

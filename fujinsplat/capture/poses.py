@@ -4,6 +4,7 @@ A pose names its picture by a path with or without folders and extension; only t
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -12,21 +13,22 @@ import numpy as np
 from fujinsplat.capture.cameras import OPENGL_TO_OPENCV, Camera, intrinsics, rigid
 from fujinsplat.capture.layout import (
     DECODED_SUFFIXES,
+    FOUND_POSES,
     RAW_SUFFIXES,
     RGB_SUFFIXES,
     Scene,
     colmap_folder,
+    folded,
+    has_poses,
     part_stems,
     transforms_files,
 )
-from fujinsplat.errors import UserError
-from fujinsplat.files import read_json
+from fujinsplat.capture.lens import Lens
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import read_json
+from fujinsplat.core.settings import CaptureSettings
 
 DISTORTION = ("k1", "k2", "k3", "k4", "k5", "k6", "p1", "p2")
-PINHOLE = (
-    "find the poses again with a pinhole camera (COLMAP: --ImageReader.camera_model PINHOLE); "
-    "pictures undistorted by other tools no longer lie on their RAW files"
-)
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Poses:
     source: dict[str, Camera]
     held: dict[str, Camera]
     files: tuple[Path, ...]
+    complete: bool = False  # the file is the source views' own: every one of them has to be in it
+    of_raw: bool = False  # made from the RAW files, not from the camera's RGB
 
 
 def picture_stem(name: str) -> str:
@@ -45,17 +49,24 @@ def picture_stem(name: str) -> str:
     return path.stem if known else path.name
 
 
-def read_poses(scene: Scene, default_size: tuple[int, int]) -> Poses:
+def read_poses(scene: Scene, default_size: tuple[int, int], found: Path | None = None) -> Poses:
     """The poses of source and held views. `default_size` (width, height) is the source RGB's: it holds for pose files
-    that give no size of their own."""
+    that give no size of their own. `found`: the model that structure from motion made of the scene, which a scene that
+    brings poses of its own does not need."""
     transforms = transforms_files(scene)
+    if found is not None and not has_poses(scene):
+        from fujinsplat.capture.colmap import colmap_cameras
+
+        about = read_json(found / FOUND_POSES)
+        poses = _split(scene, colmap_cameras(found), (found,))
+        return replace(poses, of_raw=bool(about.get("of_raw")))
     if "source" in transforms:
-        held = _transforms(transforms["held"], default_size) if "held" in transforms else {}
+        held = read_transforms(transforms["held"], default_size) if "held" in transforms else {}
         files = tuple(transforms[part] for part in ("source", "held") if part in transforms)
-        return Poses(_transforms(transforms["source"], default_size), held, files)
+        return Poses(read_transforms(transforms["source"], default_size), held, files, complete=True)
     if "all" in transforms:
         file = transforms["all"]
-        return _split(scene, _transforms(file, default_size), (file,))
+        return _split(scene, read_transforms(file, default_size), (file,))
     folder = colmap_folder(scene)
     if folder is None:
         raise UserError(f"{scene.rgb_home} has no transforms_train.json and no COLMAP model in sparse/0; add one")
@@ -86,7 +97,7 @@ def _split(scene: Scene, cameras: dict[str, Camera], files: tuple[Path, ...]) ->
     )
 
 
-def _transforms(path: Path, default_size: tuple[int, int]) -> dict[str, Camera]:
+def read_transforms(path: Path, default_size: tuple[int, int]) -> dict[str, Camera]:
     """Cameras of one transforms file (OpenGL camera-to-world), by folded stem."""
     value = read_json(path)
     frames = value.get("frames") if isinstance(value, dict) else None
@@ -98,16 +109,17 @@ def _transforms(path: Path, default_size: tuple[int, int]) -> dict[str, Camera]:
             raise UserError(f"{path}, frame {number} lacks file_path or transform_matrix; export it again")
         stem = picture_stem(frame["file_path"])
         where = f"{path}, frame {stem}"
-        if stem.casefold() in cameras:
+        if folded(stem) in cameras:
             raise UserError(f"{where} stands there twice (case does not count); remove one of the two")
         camera_to_world = rigid(frame["transform_matrix"], where) @ OPENGL_TO_OPENCV
-        width, height, K = _frame_intrinsics({**value, **frame}, default_size, where)
-        cameras[stem.casefold()] = Camera(stem, width, height, K, np.linalg.inv(camera_to_world))
+        width, height, K, lens = _frame_intrinsics({**value, **frame}, default_size, where)
+        cameras[folded(stem)] = Camera(stem, width, height, K, np.linalg.inv(camera_to_world), lens)
     return cameras
 
 
-def _frame_intrinsics(values: dict, default_size: tuple[int, int], where: str) -> tuple[int, int, np.ndarray]:
-    """(width, height, K) from a frame's values over the file's: `fl_x fl_y cx cy`, or `camera_angle_x`."""
+def _frame_intrinsics(values: dict, default_size: tuple[int, int], where: str):
+    """(width, height, K, lens) from a frame's values over the file's: `fl_x fl_y cx cy`, or `camera_angle_x`, and
+    distortion in nerfstudio's names."""
 
     def number(name: str) -> float | None:
         if values.get(name) is None:
@@ -117,9 +129,6 @@ def _frame_intrinsics(values: dict, default_size: tuple[int, int], where: str) -
         except (TypeError, ValueError):
             raise UserError(f"{where}: {name} is {values[name]!r} instead of a number; correct the file") from None
 
-    fisheye = "FISHEYE" in str(values.get("camera_model")).upper() or values.get("is_fisheye")
-    if fisheye or any(number(name) for name in DISTORTION):
-        raise UserError(f"{where}: the camera has lens distortion; {PINHOLE}")
     size = [number("w") or default_size[0], number("h") or default_size[1]]
     if not all(math.isfinite(side) and side >= 1 for side in size):
         raise UserError(f"{where}: w and h are no picture size; correct the file")
@@ -146,7 +155,44 @@ def _frame_intrinsics(values: dict, default_size: tuple[int, int], where: str) -
         (width, height),
         where,
     )
-    return width, height, K
+    return width, height, K, _frame_lens(values, number, (width, height), K, where)
+
+
+def _frame_lens(values: dict, number: Callable[[str], float | None], size, K: np.ndarray, where: str) -> Lens | None:
+    """The lens of a frame: OPENCV (or FULL_OPENCV) from k1 k2 p1 p2 (k3 …), OPENCV_FISHEYE from k1 to k4."""
+    pinhole = K[0, 0], K[1, 1], K[0, 2], K[1, 2]
+    k1, k2, k3, k4, k5, k6, p1, p2 = (number(name) or 0.0 for name in DISTORTION)
+    model = str(values.get("camera_model")).upper()
+    if "FISHEYE" in model or values.get("is_fisheye"):
+        return Lens("OPENCV_FISHEYE", *size, (*pinhole, k1, k2, k3, k4))
+    if any((k4, k5, k6)) and model != "FULL_OPENCV":
+        raise UserError(
+            f"{where}: k4, k5 or k6 of a camera that is no fisheye mean different things in different programs; "
+            "say camera_model FULL_OPENCV if they are OpenCV's, or find the poses again with OPENCV"
+        )
+    if any((k3, k4, k5, k6)):
+        return Lens("FULL_OPENCV", *size, (*pinhole, k1, k2, p1, p2, k3, k4, k5, k6))
+    return Lens("OPENCV", *size, (*pinhole, k1, k2, p1, p2)) if any((k1, k2, p1, p2)) else None
+
+
+def match_source(
+    poses: Poses, stems: dict[str, str], where: str, pictures: str, settings: CaptureSettings
+) -> tuple[list[Camera], dict[str, str]]:
+    """(cameras of the source views that have a pose, in their order; the others by folded stem, with the reason).
+
+    Structure from motion seldom registers every view; a file that lists the source views alone has to name them all.
+    """
+    if poses.complete:
+        return match(poses.source, stems, where, pictures), {}
+    dropped = {key: f"{where} has no pose for it" for key in stems if key not in poses.source}
+    known = {key: stem for key, stem in stems.items() if key in poses.source}
+    if len(known) < max(2, settings.min_posed * len(stems)):
+        raise UserError(
+            f"{where} has poses for {len(known)} of the {len(stems)} views in {pictures}; at least "
+            f"{settings.min_posed:.0%} are needed (capture.min_posed): take more views with more overlap, or remove "
+            f"those that do not belong ({', '.join(stems[key] for key in list(dropped)[:6])}…)"
+        )
+    return match(poses.source, known, where, pictures), dropped
 
 
 def match(poses: dict[str, Camera], stems: dict[str, str], where: str, pictures: str) -> list[Camera]:

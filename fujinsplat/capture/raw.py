@@ -6,14 +6,17 @@ pixel (`adjust_maximum_thr`); that is off, because one scale must hold for all v
 Pixels stay as stored: the orientation tag is reported, never applied here.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
 from fujinsplat.capture.layout import DECODED_SUFFIXES
-from fujinsplat.config import CaptureSettings
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import CaptureSettings
 
 # linear sRGB (D65) to XYZ
 SRGB_TO_XYZ = np.array(
@@ -21,6 +24,8 @@ SRGB_TO_XYZ = np.array(
 )
 # LibRaw's flip codes as quarter turns counter-clockwise
 QUARTER_TURNS = {0: 0, 3: 2, 5: 1, 6: 3}
+# cameras expose below the sensor's white level and brighten when they render; so does LibRaw's rendering here
+RENDERING_GAIN = 2.0
 
 
 @dataclass(frozen=True)
@@ -41,30 +46,47 @@ class Raw:
         return self.linear.shape[1], self.linear.shape[0]
 
 
-def read_raw(path: Path, settings: CaptureSettings) -> Raw:
-    """Decode one RAW file, or one array of the release layout."""
+def read_raw(path: Path, settings: CaptureSettings, half: bool = False) -> Raw:
+    """Decode one RAW file, or one array of the release layout. `half`: one pixel for each 2x2 cell of the mosaic, which
+    needs no demosaicing."""
     if path.suffix.lower() in DECODED_SUFFIXES:
         return _read_array(path, settings)
     import rawpy
 
+    with raw_file(path) as file:
+        if file.num_colors != 3:
+            raise UserError(f"{path}: the sensor has {file.num_colors} colours; only RGB sensors are supported")
+        white_balance, notes = _white_balance(file, path)
+        matrix = camera_matrix(file.rgb_xyz_matrix, file.color_matrix)
+        turns, crop = QUARTER_TURNS.get(file.sizes.flip, 0), _crop(file.sizes)
+        linear = file.postprocess(
+            demosaic_algorithm=getattr(rawpy.DemosaicAlgorithm, settings.demosaic),
+            half_size=half,
+            user_wb=[1.0, 1.0, 1.0, 1.0],
+            output_color=rawpy.ColorSpace.raw,
+            output_bps=16,
+            gamma=(1, 1),
+            no_auto_bright=True,
+            adjust_maximum_thr=0.0,
+            highlight_mode=rawpy.HighlightMode.Clip,
+            user_flip=0,
+        )
+    if linear.ndim != 3 or linear.shape[2] != 3:
+        raise UserError(f"{path} decodes to {linear.shape} instead of three colours; only RGB sensors are supported")
+    if half and crop is not None:
+        crop = tuple(side // 2 for side in crop)
+    return Raw(linear, white_balance, matrix, turns, crop, notes)
+
+
+@contextmanager
+def raw_file(path: Path) -> Iterator:
+    """LibRaw's open file; what goes wrong with it, then or later, is one sentence."""
+    import rawpy
+
+    check_container(path)
     try:
         with rawpy.imread(str(path)) as file:
-            if file.num_colors != 3:
-                raise UserError(f"{path}: the sensor has {file.num_colors} colours; only RGB sensors are supported")
-            white_balance, notes = _white_balance(file, path)
-            matrix = camera_matrix(file.rgb_xyz_matrix, file.color_matrix)
-            sizes = file.sizes
-            linear = file.postprocess(
-                demosaic_algorithm=getattr(rawpy.DemosaicAlgorithm, settings.demosaic),
-                user_wb=[1.0, 1.0, 1.0, 1.0],
-                output_color=rawpy.ColorSpace.raw,
-                output_bps=16,
-                gamma=(1, 1),
-                no_auto_bright=True,
-                adjust_maximum_thr=0.0,
-                highlight_mode=rawpy.HighlightMode.Clip,
-                user_flip=0,
-            )
+            yield file
     except rawpy.LibRawFileUnsupportedError:
         raise UserError(
             f"{path} is not a RAW file that LibRaw {_libraw()} can read; convert it to DNG, or update rawpy"
@@ -76,9 +98,77 @@ def read_raw(path: Path, settings: CaptureSettings) -> Raw:
     except (rawpy.LibRawError, OSError) as error:
         reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
         raise UserError(f"{path} is truncated or damaged (LibRaw: {reason}); copy it from the camera again") from None
-    if linear.ndim != 3 or linear.shape[2] != 3:
-        raise UserError(f"{path} decodes to {linear.shape} instead of three colours; only RGB sensors are supported")
-    return Raw(linear, white_balance, matrix, QUARTER_TURNS.get(sizes.flip, 0), _crop(sizes), notes)
+
+
+def check_container(path: Path) -> None:
+    """A plain TIFF that was given a RAW file's name: LibRaw would take its grey values for a mosaic of colours.
+
+    Every DNG carries its version, and every maker's RAW file that is a TIFF inside names its maker.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(4)
+    if head not in (b"II*\0", b"MM\0*"):
+        return
+    import tifffile
+
+    try:
+        with tifffile.TiffFile(path) as file:
+            tags = {tag.code for page in file.pages[:1] for tag in page.tags}
+    except Exception:  # a damaged file: LibRaw says what is wrong with it
+        return
+    wanted = 50706 if path.suffix.lower() == ".dng" else 271
+    if tags and wanted not in tags:
+        kind = "DNG version" if wanted == 50706 else "camera maker"
+        raise UserError(
+            f"{path} is a plain TIFF and no RAW file (it states no {kind}); use the camera's own file, "
+            "or convert that to DNG"
+        )
+
+
+def raw_size(path: Path) -> tuple[int, int]:
+    """(width, height) of the decoded picture, from the header; arrays of the release layout are opened."""
+    if path.suffix.lower() in DECODED_SUFFIXES:
+        return _read_array(path, CaptureSettings()).size
+    with raw_file(path) as file:
+        return file.sizes.width, file.sizes.height
+
+
+def preview(path: Path) -> np.ndarray | None:
+    """The camera's own rendering that the RAW file carries: uint8 [h, w, 3] sRGB, pixels as stored, or None."""
+    import rawpy
+    from PIL import Image
+
+    with raw_file(path) as file:
+        try:
+            thumb = file.extract_thumb()
+        except (rawpy.LibRawNoThumbnailError, rawpy.LibRawUnsupportedThumbnailError):
+            return None
+    if thumb.format == rawpy.ThumbFormat.BITMAP:
+        return np.ascontiguousarray(thumb.data[..., :3])
+    try:
+        with Image.open(BytesIO(thumb.data)) as image:
+            return np.array(image.convert("RGB"))
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+def rendering(path: Path, half: bool = False) -> np.ndarray:
+    """LibRaw's plain rendering: the camera's white balance and matrix, the sRGB curve, one exposure for all views of a
+    scene; uint8 [H, W, 3], pixels as stored."""
+    import rawpy
+
+    with raw_file(path) as file:
+        return file.postprocess(
+            half_size=half,
+            use_camera_wb=True,
+            output_color=rawpy.ColorSpace.sRGB,
+            output_bps=8,
+            gamma=(2.4, 12.92),
+            no_auto_bright=True,
+            adjust_maximum_thr=0.0,
+            bright=RENDERING_GAIN,
+            user_flip=0,
+        )
 
 
 def _libraw() -> str:

@@ -1,6 +1,6 @@
 """The scene-agnostic RAW controller: network, training, files [Sec. 3.3, supp. G]."""
 
-from fujinsplat.lazy import exports
+from fujinsplat.core.lazy import exports
 
 __getattr__ = exports(
     __name__,

@@ -15,10 +15,12 @@ from fujinsplat.actions.population import Population
 from fujinsplat.capture import SourceViews
 from fujinsplat.controller.network import Controller, summarise
 from fujinsplat.controller.presentations import predict
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.metrics import psnr
 from fujinsplat.flow import apply
 from fujinsplat.isp import develop, materialize
 from fujinsplat.isp import load as load_base
+from fujinsplat.paths import inside
 
 COLUMNS = ("base", "oracle", "controller", "expert", "clean_shift")
 
@@ -69,7 +71,7 @@ def oracle_labels(scene: SceneViews, population: Population, labels: str, K: int
 
     A pair without a fit gets the population's median contrast about its own scene's median pivot: what is left to know.
     """
-    from fujinsplat.synthesis.compiler import compile_labels
+    from fujinsplat.synthesis.labels import compile_labels
 
     fits = {pair.view: pair.base for pair in population.pairs if pair.scene == scene.name and pair.base}
     known = list(fits.values()) or population.fits("base")
@@ -79,11 +81,10 @@ def oracle_labels(scene: SceneViews, population: Population, labels: str, K: int
     return compile_labels(pivots, [t for _, t in chosen], labels, K=K, M=M)[0].float()
 
 
-def psnr(picture: torch.Tensor, reference: torch.Tensor) -> float:
+def mean_psnr(picture: torch.Tensor, reference: torch.Tensor) -> float:
     """Mean over views of the PSNR of 8-bit pictures `[V, H, W, 3]`; the picture is rounded first."""
     rounded = (picture.clamp(0, 1) * 255).round() / 255
-    errors = (rounded - reference).double().square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
-    return float((-10 * errors.log10()).mean())
+    return float(np.mean([psnr(a.double(), b.double()) for a, b in zip(rounded, reference, strict=True)]))
 
 
 @torch.inference_mode()
@@ -98,14 +99,14 @@ def assess_scene(
     K, M = controller.K, controller.M
     actions, idle = predict(controller, scene.summaries[input]), predict(controller, scene.clean_summaries[input])
     row = {
-        "base": psnr(scene.base, scene.clean),
-        "controller": psnr(apply(scene.base, actions, K, M), scene.clean),
-        "clean_shift": psnr(apply(scene.clean_base, idle, K, M), scene.clean_base),
+        "base": mean_psnr(scene.base, scene.clean),
+        "controller": mean_psnr(apply(scene.base, actions, K, M), scene.clean),
+        "clean_shift": mean_psnr(apply(scene.clean_base, idle, K, M), scene.clean_base),
     }
     if oracle is not None:
-        row["oracle"] = psnr(apply(scene.base, oracle, K, M), scene.clean)
+        row["oracle"] = mean_psnr(apply(scene.base, oracle, K, M), scene.clean)
     if expert is not None:
-        row["expert"] = psnr(apply(scene.base, expert), scene.clean)
+        row["expert"] = mean_psnr(apply(scene.base, expert), scene.clean)
     return row
 
 
@@ -124,14 +125,16 @@ def assess_files(results: Path, controllers: list[Path], scenes: list[str], out:
     """Assess stored controllers on scenes of a results folder, print one table each and write all of them to `out`."""
     from fujinsplat.actions.population import load as load_population
     from fujinsplat.controller.store import load
-    from fujinsplat.files import write_json
+    from fujinsplat.core.files import write_json
     from fujinsplat.flow import load as load_actions
 
-    population = load_population(results / "population.json")
+    population = load_population(inside(results, "population"))
     tables: dict[str, dict] = {str(path): {} for path in controllers}
     for name in scenes:
-        capture, fitted = results / "capture" / name, results / "actions" / f"{name}.safetensors"
-        scene = read_scene(name, capture / "source", capture / "clean", results / "base" / f"{name}.safetensors")
+        source, clean, base, fitted = (
+            inside(results, part, scene=name) for part in ("source", "clean", "base", "actions")
+        )
+        scene = read_scene(name, source, clean, base)
         expert = load_actions(fitted).action if fitted.is_file() else None
         for path in controllers:
             network = load(str(path).replace("{scene}", name))

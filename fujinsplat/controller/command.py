@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from fujinsplat.config import ControllerSettings
-from fujinsplat.configfile import stage_settings
-from fujinsplat.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
-from fujinsplat.runtime import use_threads
+from fujinsplat.core.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
+from fujinsplat.core.runtime import use_threads
+from fujinsplat.core.settings import ControllerSettings
+from fujinsplat.core.validation import stage_settings
 
 app = stage_app("Train the scene-agnostic controller, or import its weights.")
 
@@ -24,8 +24,6 @@ def train(
     out: Annotated[Path, typer.Option(help="The controller, .safetensors.")],
     losses: Annotated[Path | None, typer.Option(help="Losses of every step, .csv.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Loss curves, .png.")] = None,
-    input: Annotated[str, typer.Option(help="raw, or rgb: what the controller sees.")] = "raw",
-    objective: Annotated[str, typer.Option(help="label, or reconstruction.")] = "label",
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
@@ -35,7 +33,7 @@ def train(
     given = stage_settings(ControllerSettings, settings)
     from fujinsplat.controller.run import train_to_files
 
-    train_to_files(shards, out, losses, figure, input, objective, given, device)
+    train_to_files(shards, out, losses, figure, given, device)
 
 
 @app.command(name="import")
@@ -45,11 +43,14 @@ def import_(
     input: Annotated[str, typer.Option(help="What the weights were trained on: raw or rgb.")] = "raw",
     k: Annotated[int, typer.Option("--couplings", min=1)] = 7,
     m: Annotated[int, typer.Option("--knots", min=2)] = 16,
+    presentations: Annotated[
+        int, typer.Option(min=1, max=8, help="How often it looks at a view, turned; 1, the authors': once.")
+    ] = 1,
 ) -> None:
     """Read trained weights, tensors only; nothing in the file is ever executed."""
     from fujinsplat.controller.store import import_weights, save
 
-    save(import_weights(weights, k, m), out, input=input, source="imported")
+    save(import_weights(weights, k, m), out, input=input, source="imported", presentations=str(presentations))
 
 
 @app.command()

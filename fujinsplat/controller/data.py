@@ -8,7 +8,8 @@ from pathlib import Path
 import torch
 
 from fujinsplat.controller.presentations import PRESENTATIONS
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.reading import reading
 
 FORMAT = "fujinsplat observations 1"
 FORM = ("K", "M", "draws", "curves", "couplings")
@@ -43,7 +44,7 @@ def load_observations(shards: list[Path], input: str = "raw") -> Observations:
     forms, digest = set(), hashlib.sha256(input.encode())
     for path in sorted(shards):
         try:
-            with safe_open(str(path), "pt") as stream:
+            with reading(path, "shard of observations", "build it again"), safe_open(str(path), "pt") as stream:
                 notes = stream.metadata() or {}
                 if notes.get("format") != FORMAT:
                     raise UserError(f"{path} is no shard of observations; build it with `fujinsplat synthesis observe`")
@@ -56,10 +57,13 @@ def load_observations(shards: list[Path], input: str = "raw") -> Observations:
             raise UserError(f"{path} is not a readable shard of observations ({error}); build it again") from None
     if len(forms) != 1:
         raise UserError(f"the {len(shards)} shards given are not of one recipe; give all shards of one folder")
-    form = json.loads(forms.pop())
-    tensors = {name: torch.cat(values) for name, values in parts.items()}
+    with reading(shards[0], "shard of observations", "build it and its siblings again"):
+        form = json.loads(forms.pop())
+        tensors = {name: torch.cat(values) for name, values in parts.items()}
+        if len({len(tensor) for tensor in tensors.values()}) != 1 or not set(FORM) <= set(form):
+            raise ValueError("its tensors differ in length, or it does not say what they are")
     for name, tensor in tensors.items():
-        if not torch.isfinite(tensor).all():
+        if not tensor.is_floating_point() or not torch.isfinite(tensor).all():
             raise UserError(f"{shards[0]} and its siblings: {name} holds values that are not finite; synthesise again")
         digest.update(tensor.numpy().tobytes())
     return Observations(**tensors, **{name: form[name] for name in FORM}, key=digest.hexdigest())

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from fujinsplat.controller.training import TERMS
-from fujinsplat.files import atomic_file
+from fujinsplat.core.files import atomic_file
 
 WINDOW = 50
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
-from fujinsplat.config import ControllerSettings
+from fujinsplat.core.settings import ControllerSettings
 from fujinsplat.flow import apply
 from fujinsplat.flow.layout import curve_size
 from fujinsplat.flow.photometric import Target, photometric

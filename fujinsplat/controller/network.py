@@ -46,8 +46,21 @@ class Controller(nn.Module):
             count = sum(parameter.numel() for parameter in self.parameters())
             assert count == PARAMETERS, f"{count} parameters, not {PARAMETERS}"
 
+    @classmethod
+    def seeded(cls, seed: int, K: int = COUPLINGS, M: int = SEGMENTS, scaled_to: Tensor | None = None) -> "Controller":
+        """A controller to train from: torch's initialisation of encoder and trunk, or `scaled` to summaries.
+
+        Both are drawn from `seed` alone, so that controllers of every capacity start from the same encoder and trunk.
+        """
+        torch.manual_seed(seed)
+        made = cls(K, M)  # encoder and trunk come before the heads, whose number depends on K
+        if scaled_to is not None:
+            torch.manual_seed(seed)
+            made.scale_to(scaled_to)
+        return made
+
     @torch.no_grad()
-    def start(self, summaries: Tensor) -> None:
+    def scale_to(self, summaries: Tensor) -> None:
         """Weights to train from, for summaries like these `[n, 3, 64, 64]`; heads stay at zero.
 
         The network has no normalisation, and camera-linear RAW is dark: with torch's usual start the biases drown it.

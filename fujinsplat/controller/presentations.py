@@ -20,14 +20,16 @@ def presented(summary: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def predict(controller: Controller, summaries: Tensor, batch: int = 64) -> Tensor:
-    """Actions `[V, P]` of summaries `[V, 3, S, S]`: the mean prediction over the eight presentations.
+def predict(controller: Controller, summaries: Tensor, presentations: int | None = None, batch: int = 64) -> Tensor:
+    """Actions `[V, P]` of summaries `[V, 3, S, S]`: the mean prediction over the first `presentations` of the eight.
 
-    Turning a view changes nothing about its smoke, so what differs between the eight predictions is error.
+    Turning a view changes nothing about its smoke, so what differs between the eight predictions is error; the
+    published controller looks once. Left out, it is as the controller's file says (`controller.presentations`).
     """
     device = next(controller.parameters()).device
+    count = int(presentations or getattr(controller, "notes", {}).get("presentations", PRESENTATIONS))
     actions = []
     for part in summaries.to(device).split(batch):
-        turns = [presented(part, torch.full((len(part),), turn, device=device)) for turn in range(PRESENTATIONS)]
+        turns = [presented(part, torch.full((len(part),), turn, device=device)) for turn in range(count)]
         actions.append(torch.stack([controller(turn) for turn in turns]).mean(dim=0).cpu())
     return torch.cat(actions)

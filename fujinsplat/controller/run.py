@@ -4,14 +4,13 @@ from pathlib import Path
 
 import torch
 
-from fujinsplat.config import ControllerSettings
 from fujinsplat.controller.data import load_observations
-from fujinsplat.controller.store import INPUTS, save
+from fujinsplat.controller.store import save
 from fujinsplat.controller.training import TERMS, train
-from fujinsplat.errors import UserError
-from fujinsplat.files import atomic_file
-from fujinsplat.progress import say
-from fujinsplat.runtime import pick_device
+from fujinsplat.core.files import atomic_file
+from fujinsplat.core.progress import say
+from fujinsplat.core.runtime import pick_device
+from fujinsplat.core.settings import ControllerSettings
 
 
 def train_to_files(
@@ -19,16 +18,11 @@ def train_to_files(
     out: Path,
     losses: Path | None,
     figure: Path | None,
-    input: str,
-    objective: str,
     settings: ControllerSettings,
     device: str,
 ) -> None:
     """Train, write the controller and what else is asked for; the checkpoint lies beside `out` until then."""
-    if input not in INPUTS:
-        raise UserError(f"--input is {input!r}; it must be raw or rgb")
-    if objective not in ("label", "reconstruction"):
-        raise UserError(f"--objective is {objective!r}; it must be label or reconstruction")
+    input, objective = settings.input, settings.objective
     observations = load_observations(shards, input)
     checkpoint = out.with_name(f".{out.name}.checkpoint")
     device = pick_device(device)
@@ -41,7 +35,15 @@ def train_to_files(
         write_losses(losses, history)
     if figure:
         draw_losses(figure, history, objective)
-    save(controller, out, input=input, objective=objective, draws=observations.draws, steps=str(settings.steps))
+    save(
+        controller,
+        out,
+        input=input,
+        objective=objective,
+        draws=observations.draws,
+        steps=str(settings.steps),
+        presentations=str(settings.presentations),
+    )
     checkpoint.unlink(missing_ok=True)
 
 

@@ -6,8 +6,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from fujinsplat.controller.network import Controller
-from fujinsplat.errors import UserError
-from fujinsplat.files import write_tensors
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import write_tensors
+from fujinsplat.core.reading import check_form, reader
 
 KIND = "fujinsplat controller"
 INPUTS = ("raw", "rgb")
@@ -20,12 +21,15 @@ def save(controller: Controller, path: Path | str, input: str = "raw", **notes: 
     write_tensors(path, tensors, {**metadata, **{key: str(value) for key, value in notes.items()}})
 
 
+@reader("controller", "train or import it again")
 def load(path: Path | str, K: int | None = None, M: int | None = None, input: str | None = None) -> Controller:
     """Read a controller; K, M and input, where given, must be the file's own. Its metadata is in `.notes`."""
     tensors, notes = read_tensors(path)
     if notes.get("kind") != KIND or notes.get("input") not in INPUTS:
         raise UserError(f"{path} is not a controller; give a file of `fujinsplat controller train` or `import`")
-    controller = Controller(int(notes["K"]), int(notes["M"]))
+    K_own, M_own = (int(notes.get(name, "")) for name in "KM")
+    check_form(path, K_own, M_own)
+    controller = Controller(K_own, M_own)
     for name, wanted, own in (("K", K, controller.K), ("M", M, controller.M), ("input", input, notes["input"])):
         if wanted is not None and wanted != own:
             raise UserError(
@@ -36,6 +40,7 @@ def load(path: Path | str, K: int | None = None, M: int | None = None, input: st
     return controller.eval()
 
 
+@reader("safetensors file", "train or import it again")
 def read_tensors(path: Path | str) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """All tensors and metadata of a safetensors file."""
     try:

@@ -12,20 +12,21 @@ from pathlib import Path
 
 import torch
 
-from fujinsplat.config import ControllerSettings
+from fujinsplat.compat.optim import AdamW, cosine, count_steps_where_they_are_read
 from fujinsplat.controller import losses
 from fujinsplat.controller.data import Observations, batch_at
 from fujinsplat.controller.network import Controller
 from fujinsplat.controller.presentations import presented
 from fujinsplat.controller.store import read_tensors
-from fujinsplat.errors import UserError
-from fujinsplat.files import write_tensors
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import write_tensors
+from fujinsplat.core.progress import progress, say
+from fujinsplat.core.settings import ControllerSettings
 from fujinsplat.flow import probe_grid
 from fujinsplat.flow.photometric import Target
-from fujinsplat.optim import AdamW, cosine
-from fujinsplat.progress import progress, say
 
 TERMS = ("parameter", "reconstruction", "function")
+LOOK_EVERY = 20  # steps between looks at the losses on a GPU
 
 
 def train(
@@ -41,9 +42,8 @@ def train(
     `objective`: "label" as the paper; "reconstruction" switches the parameter term off. Observations drawn from actions
     are compared as functions instead of coefficients. `on_step` is called after every update.
     """
-    torch.manual_seed(settings.seed)
-    controller = Controller(observations.K, observations.M)
-    controller.start(observations.summary)
+    scaled_to = observations.summary if settings.start == "scaled" else None
+    controller = Controller.seeded(settings.seed, observations.K, observations.M, scaled_to)
     trainer = _Trainer(controller, observations, settings, objective, device)
     first = trainer.resume(checkpoint) if checkpoint else 0
     saved = time.monotonic()
@@ -54,7 +54,7 @@ def train(
         if checkpoint and time.monotonic() - saved > settings.checkpoint_seconds and step + 1 < settings.steps:
             trainer.save(checkpoint, step + 1)
             saved = time.monotonic()
-    return controller.cpu().eval(), trainer.losses
+    return controller.cpu().eval(), trainer.losses.cpu()
 
 
 class _Trainer:
@@ -66,10 +66,11 @@ class _Trainer:
         controller.coupling_head.requires_grad_(observations.couplings)
         self.parameters = [parameter for parameter in controller.parameters() if parameter.requires_grad]
         self.optimiser = AdamW(self.parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
-        self.losses = torch.zeros(settings.steps, len(TERMS))
+        self.losses = torch.zeros(settings.steps, len(TERMS), device=device)
         self.probes = probe_grid(dtype=torch.float32, device=device)
-        described = [settings.model_dump(mode="json", exclude={"checkpoint_seconds"}), objective, observations.key]
-        described += [observations.K, observations.M, device]
+        own = settings.model_dump(mode="json", exclude={"checkpoint_seconds", "presentations"})
+        # the kind of device, not which: a run may go on on another GPU
+        described = [own, objective, observations.key, observations.K, observations.M, device.split(":")[0]]
         self.key = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
     def update(self, step: int) -> None:
@@ -93,14 +94,22 @@ class _Trainer:
         total.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, s.clip)
         self.optimiser.step()
-        self.losses[step] = torch.stack([parameter, reconstruction, function]).detach().cpu()
-        if not torch.isfinite(self.losses[step]).all():
+        self.losses[step] = torch.stack([parameter, reconstruction, function]).detach()
+        if self.device == "cpu" or (step + 1) % LOOK_EVERY == 0 or step + 1 == s.steps:
+            self.look_at(max(0, step + 1 - LOOK_EVERY), step + 1)
+
+    def look_at(self, first: int, end: int) -> None:
+        """Stop where a loss is no number. On a GPU this waits for it, so it is not done at every step."""
+        bad = (~torch.isfinite(self.losses[first:end]).all(1)).nonzero()
+        if len(bad):
             raise UserError(
-                f"the controller's loss is not finite at step {step}; lower controller.lr or check the labels"
+                f"the controller's loss is not finite at step {first + int(bad[0])}; "
+                "lower controller.lr or check the labels"
             )
 
     def save(self, path: Path, step: int) -> None:
-        tensors = {"losses": self.losses}
+        self.look_at(0, step)
+        tensors = {"losses": self.losses.cpu()}
         for index, parameter in enumerate(self.parameters):
             state = self.optimiser.state[parameter]
             tensors[f"{index}.weight"] = parameter.detach().cpu()
@@ -121,10 +130,9 @@ class _Trainer:
         for index, parameter in enumerate(self.parameters):
             with torch.no_grad():
                 parameter.copy_(tensors[f"{index}.weight"])
-            self.optimiser.state[parameter] = {
-                moment: tensors[f"{index}.{moment}"].to(self.device if moment != "step" else "cpu")
-                for moment in ("step", "exp_avg", "exp_avg_sq")
-            }
-        self.losses = tensors["losses"]
+            moments = ("step", "exp_avg", "exp_avg_sq")
+            self.optimiser.state[parameter] = {m: tensors[f"{index}.{m}"].to(parameter.device) for m in moments}
+        count_steps_where_they_are_read(self.optimiser)
+        self.losses = tensors["losses"].to(self.device)
         say(f"going on from step {notes['step']}")
         return int(notes["step"])

@@ -5,8 +5,8 @@ Rooms (`rooms`, `rooms_external`) are built from furniture and ornaments (`build
 by a camera of its own (`camera`). `scene` and `external` write the folders.
 """
 
-from fujinsplat.lazy import exports
+from fujinsplat.core.lazy import exports
 
 __getattr__ = exports(
-    __name__, {"write_scene": "scene", "write_external": "external", "SCENES": "weather", "measure": "weather"}
+    __name__, {"write_scene": "world", "write_external": "external", "SCENES": "weather", "measure": "weather"}
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from fujinsplat.core.color import encode
 from fujinsplat.demo.jit import kernel
 from fujinsplat.demo.sensor import BLACK, CAMERA_TO_SRGB, PHOTOSITES, WHITE, WHITE_BALANCE
 
@@ -67,7 +68,7 @@ def tone(linear: np.ndarray) -> np.ndarray:
     x = np.maximum(linear, 0) + 1e-4
     x = MIDDLE * (x / MIDDLE) ** CONTRAST
     y = np.minimum(1.03 * x / (1 + x**1.6) ** (1 / 1.6), 1)
-    return np.where(y <= 0.0031308, 12.92 * y, 1.055 * np.maximum(y, 1e-9) ** (1 / 2.4) - 0.055)
+    return encode(y)
 
 
 def _twist(rgb: np.ndarray) -> np.ndarray:

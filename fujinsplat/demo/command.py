@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from fujinsplat.options import SettingsOption, ThreadsOption, stage_app
+from fujinsplat.core.options import SettingsOption, ThreadsOption, stage_app
 
 app = stage_app("Make the embedded demo world from a seed.")
 
 
 def _ready(settings: str | None, threads: int | None):
     """Settings and thread count, fixed before numba is imported."""
-    from fujinsplat.config import DemoSettings
-    from fujinsplat.configfile import stage_settings
-    from fujinsplat.runtime import use_threads
+    from fujinsplat.core.runtime import use_threads
+    from fujinsplat.core.settings import DemoSettings
+    from fujinsplat.core.validation import stage_settings
 
     return stage_settings(DemoSettings, settings), use_threads(threads)
 
@@ -28,7 +28,7 @@ def scene(
 ) -> None:
     """Write one scene folder, ROOT/NAME, in RealX3D's layout."""
     chosen, threads = _ready(settings, threads)
-    from fujinsplat.demo.scene import write_scene
+    from fujinsplat.demo.world import write_scene
 
     write_scene(root, name, chosen, threads)
 
@@ -54,10 +54,10 @@ def world(
 ) -> None:
     """Write all eight scenes and the external captures."""
     chosen, threads = _ready(settings, threads)
+    from fujinsplat.core.progress import say
     from fujinsplat.demo.external import write_external
-    from fujinsplat.demo.scene import write_scene
     from fujinsplat.demo.weather import SCENES
-    from fujinsplat.progress import say
+    from fujinsplat.demo.world import write_scene
 
     for name in SCENES:
         write_scene(root, name, chosen, threads)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.color import luminance
-from fujinsplat.config import DemoSettings
+from fujinsplat.core.color import luminance
+from fujinsplat.core.files import atomic_folder
+from fujinsplat.core.settings import DemoSettings
 from fujinsplat.demo import sensor
 from fujinsplat.demo.parallel import each
 from fujinsplat.demo.render import PAD, focus, look
 from fujinsplat.demo.rooms_external import other_room, viewpoints
 from fujinsplat.demo.weather import stream
-from fujinsplat.files import atomic_folder
 
 VIEWS = 2  # captures per room
 

@@ -4,6 +4,6 @@ Kept on disk, without the interpreter's lock (views are rendered side by side by
 and without the parts of fast arithmetic that would forbid infinities.
 """
 
-from fujinsplat import jit
+from fujinsplat.kernels import jit
 
 kernel = jit.kernel(nogil=True, error_model="numpy", fastmath={"contract", "arcp", "reassoc", "nsz", "afn"})

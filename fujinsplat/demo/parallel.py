@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from fujinsplat.progress import progress
+from fujinsplat.core.progress import progress
 
 
 def each(work: Callable, items: Iterable, threads: int, what: str) -> list:

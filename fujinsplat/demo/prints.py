@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from fujinsplat.core.color import decode
 from fujinsplat.demo.jit import kernel
 from fujinsplat.demo.noise import band, fbm2, fbm3, hash01, step, value2, visible
 from fujinsplat.demo.textures import SCALE, SEED, A, B, C, blend, colour, mix, shade
@@ -19,7 +20,7 @@ def _chart() -> np.ndarray:
         "383d96 469449 af363c e7c71f bb5695 0885a1 f3f3f2 c8c8c8 a0a0a0 7a7a79 555555 343434"
     ).split()
     srgb = np.array([[int(h[i : i + 2], 16) / 255 for i in (0, 2, 4)] for h in encoded])
-    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    return decode(srgb)
 
 
 CHART = _chart()

@@ -27,13 +27,17 @@ def camera_rgb(radiance: np.ndarray) -> np.ndarray:
     return np.maximum(radiance @ SRGB_TO_CAMERA.T.astype(radiance.dtype), 0)
 
 
-def expose(camera_linear: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Camera RGB `[H, W, 3]` (1 is the white level) to the counts of an RGGB mosaic, uint16 `[H, W]`."""
+def expose(camera_linear: np.ndarray, rng: np.random.Generator, noise: float = 1.0) -> np.ndarray:
+    """Camera RGB `[H, W, 3]` (1 is the white level) to the counts of an RGGB mosaic, uint16 `[H, W]`.
+
+    `noise` times the noise of shot and reading together: a sensor whose wells hold fewer electrons.
+    """
+    well, read = FULL_WELL / noise**2, READ_NOISE / noise
     light = np.empty(camera_linear.shape[:2])
     for row, column, channel in ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 2)):
         light[row::2, column::2] = camera_linear[row::2, column::2, channel]
-    electrons = rng.poisson(np.clip(light, 0, 4) * FULL_WELL) + rng.normal(0, READ_NOISE, light.shape)
-    counts = BLACK + electrons * ((WHITE - BLACK) / FULL_WELL)
+    electrons = rng.poisson(np.clip(light, 0, 4) * well) + rng.normal(0, read, light.shape)
+    counts = BLACK + electrons * ((WHITE - BLACK) / well)
     return np.clip(np.rint(counts), 0, WHITE).astype(np.uint16)
 
 

@@ -5,7 +5,7 @@ percentiles per channel, one t, in RAW without white balance.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,11 @@ class Weather:
     median: float
     high: float
     exposure: float
+
+    def varied(self, thickness: float, light: float) -> "Weather":
+        """The same day with `thickness` times the smoke's optical depth and `light` times the exposure."""
+        contrasts = {name: getattr(self, name) ** thickness for name in ("low", "median", "high")}
+        return replace(self, **contrasts, exposure=self.exposure * light)
 
 
 WEATHER = {

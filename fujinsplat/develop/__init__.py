@@ -1,5 +1,5 @@
-"""Apply a controller to a scene: per-view actions and the base output they act on [Sec. 3.3]."""
+"""A colour action for every source view of a row."""
 
-from fujinsplat.lazy import exports
+from fujinsplat.core.lazy import exports
 
-__getattr__ = exports(__name__, {"Developed": "store", "develop_scene": "scene", "corrected": "scene"})
+__getattr__ = exports(__name__, {"Developed": "store", "corrected": "inspect", "CORRECTIONS": "corrections"})

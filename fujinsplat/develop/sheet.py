@@ -1,37 +1,38 @@
-"""The contact sheet of a developed scene: camera, base, corrected, and the clean twin where the analysis may see it."""
+"""The contact sheet of a developed scene: camera, front, corrected; the clean twin for the analysis."""
 
 from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.files import atomic_file
+from fujinsplat.core.files import atomic_file
 
 WIDTH = 240  # pixels of one thumbnail
 GAP, HEAD = 4, 18
 
 
 def contact_sheet(
-    developed: Path, out: Path, source: Path | None = None, clean: Path | None = None, most: int = 12
+    developed: Path, views: Path, out: Path, source: Path | None = None, clean: Path | None = None, most: int = 12
 ) -> None:
     """One row per view (at most `most`, spread evenly); columns as given. Written as PNG."""
     from PIL import Image, ImageDraw
 
     from fujinsplat.capture import SourceViews
-    from fujinsplat.develop.scene import corrected
+    from fujinsplat.develop.inspect import corrected
     from fujinsplat.develop.store import Developed
+    from fujinsplat.views.store import Views
 
-    scene = Developed(developed)
+    scene, pictures = Developed(developed), Views(views)
     chosen = [
         scene.stems[i] for i in np.unique(np.linspace(0, len(scene.stems) - 1, min(most, len(scene.stems))).astype(int))
     ]
     columns = {}
     if source:
         columns["camera"] = SourceViews(source).rgb
-    columns["base"] = scene.base
-    columns["corrected"] = lambda stem: corrected(scene.base(stem), scene.action(stem), scene.K, scene.M)
+    columns[pictures.front] = pictures.encoded
+    columns["corrected"] = lambda stem: corrected(pictures.encoded(stem), scene.action(stem), scene.K, scene.M)
     if clean:
         columns["clean twin"] = SourceViews(clean).rgb
-    first = scene.base(chosen[0])
+    first = pictures.encoded(chosen[0])
     height = max(1, round(first.shape[0] * WIDTH / first.shape[1]))
     size = (GAP + len(columns) * (WIDTH + GAP), HEAD + len(chosen) * (height + GAP))
     page = Image.new("RGB", size, "white")

@@ -4,6 +4,6 @@
 pictures. This is the only stage that opens the held views, and it opens them after every prediction exists.
 """
 
-from fujinsplat.lazy import exports
+from fujinsplat.core.lazy import exports
 
 __getattr__ = exports(__name__, {"score": "protocol", "Scorer": "protocol", "read_metrics": "collect"})

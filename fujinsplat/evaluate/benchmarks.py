@@ -1,14 +1,19 @@
 """What ran and how long it took, from the benchmark file that Snakemake leaves for every job.
 
-`results/{dataset}/benchmarks/{stage}/….tsv` has a header and one line per run: seconds, h:m:s, max_rss (MB), …
+`results/{dataset}/benchmarks/{stage}/{action}/….tsv` has a header and one line per run: seconds, h:m:s, max_rss (MB), …
 """
 
 import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-# stages a person pays for once per scene and variant; capture and evaluation are not part of the method's time
-SCENE_STAGES = ("isp", "develop", "splat")
+# jobs a person pays for once per scene and row; capture and evaluation are not part of the method's time
+SCENE_JOBS = {
+    "isp": "calibrate/{scene}",
+    "views": "make/{front}.{scene}",
+    "develop": "scene/{scene}.{variant}",
+    "splat": "train/{scene}.{variant}",
+}
 
 
 @dataclass(frozen=True)
@@ -48,18 +53,30 @@ def _largest(rows: list[dict[str, str]], column: str) -> float | None:
     return max(values, default=None)
 
 
-def minutes_per_scene(results: Path, scenes: list[str], variant: str) -> float | None:
-    """Minutes of calibration, development and reconstruction, averaged over the scenes; None when any is missing."""
-    totals = []
+def minutes_per_scene(results: Path, scenes: list[str], variant: str, front: str) -> float | None:
+    """Minutes of calibration, views, development and reconstruction, averaged over the scenes; None when any scene
+    was not reconstructed. `front`: the name of the row's pictures."""
+    totals, runs = [], read_runs(results)
     for scene in scenes:
-        mine = [run for run in read_runs(results) if run.stage in SCENE_STAGES and _about(run.job, scene, variant)]
+        jobs = {stage: job.format(scene=scene, variant=variant, front=front) for stage, job in SCENE_JOBS.items()}
+        mine = [run for run in runs if jobs.get(run.stage) == run.job]
         if not any(run.stage == "splat" for run in mine):
             return None
         totals.append(sum(run.seconds for run in mine) / 60)
     return sum(totals) / len(totals) if totals else None
 
 
-def _about(job: str, scene: str, variant: str) -> bool:
-    """Whether a job belongs to this scene, and to this variant or to all of them."""
-    words = job.replace("/", ".").split(".")
-    return scene in words and (variant in words or len(words) == 1)
+def cost(results: Path, scenes: list[str], variant: str, front: str, base: bool) -> tuple[float | None, float | None]:
+    """(minutes per scene, peak GB) of a row: its front's pictures, its calibrated base if it has one, its training.
+
+    None when a scene is missing. Pictures of a front are counted for every row that starts from them.
+    """
+    totals, peaks, runs = [], [], read_runs(results)
+    for scene in scenes:
+        jobs = {stage: job.format(scene=scene, variant=variant, front=front) for stage, job in SCENE_JOBS.items()}
+        mine = [run for run in runs if jobs.get(run.stage) == run.job and (base or run.stage != "isp")]
+        if not any(run.stage == "splat" for run in mine):
+            return None, None
+        totals.append(sum(run.seconds for run in mine) / 60)
+        peaks += [run.memory_mb for run in mine if run.memory_mb is not None]
+    return (sum(totals) / len(totals) if totals else None), (max(peaks) / 1000 if peaks else None)

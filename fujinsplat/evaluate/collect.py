@@ -5,11 +5,13 @@ A variant trained with several seeds has one file per seed: `{variant}.csv`, `{v
 
 import csv
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.paths import inside
 
+THROUGH = "through_"  # through_psnr is the PSNR of the picture through the medium
 REPEAT = "@"  # {variant}@2 is the second seed of {variant}
 
 
@@ -27,10 +29,13 @@ class SceneScores:
 
     views: dict[str, dict[str, float | None]]
     source_psnr: dict[str, float]
+    medium: dict[str, dict[str, float | None]] = field(default_factory=dict)  # the same views through a medium
 
     def mean(self, metric: str) -> float | None:
         if metric == "train_psnr":
             values = list(self.source_psnr.values())
+        elif metric.startswith(THROUGH):
+            values = [view[metric.removeprefix(THROUGH)] for view in self.medium.values()]
         else:
             values = [view[metric] for view in self.views.values()]
         return sum(values) / len(values) if values and None not in values else None
@@ -72,7 +77,7 @@ def read_metrics(results: Path, scenes: list[str], variants: list[str]) -> Metri
     scores = {}
     for scene in scenes:
         for variant in variants:
-            files = [results / "metrics" / scene / f"{variant}.csv"]
+            files = [inside(results, "scores", scene=scene, variant=variant)]
             while (repeat := files[0].with_name(f"{variant}{REPEAT}{len(files) + 1}.csv")).is_file():
                 files.append(repeat)
             if files[0].is_file():
@@ -82,14 +87,15 @@ def read_metrics(results: Path, scenes: list[str], variants: list[str]) -> Metri
 
 def read_scores(path: Path) -> SceneScores:
     """One score file, as `fujinsplat evaluate score` wrote it."""
-    views, source = {}, {}
+    views, source, medium = {}, {}, {}
     try:
         with path.open(newline="") as stream:
             for row in csv.DictReader(stream):
                 if row["split"] == "source":
                     source[row["view"]] = float(row["psnr"])
                 else:
-                    views[row["view"]] = {m: float(row[m]) if row[m] else None for m in ("psnr", "ssim", "lpips")}
+                    part = medium if row["split"] == "medium" else views
+                    part[row["view"]] = {m: float(row[m]) if row[m] else None for m in ("psnr", "ssim", "lpips")}
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path} is not a score file ({error}); score that scene again") from None
-    return SceneScores(views, source)
+    return SceneScores(views, source, medium)

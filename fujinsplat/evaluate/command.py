@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fujinsplat.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
+from fujinsplat.core.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
 
 app = stage_app("Score renders and write tables.")
 
@@ -23,6 +23,9 @@ def score_command(
     clean: Annotated[
         Path | None, typer.Option("--clean", help="Clean twins of the source views, for train PSNR.")
     ] = None,
+    medium_renders: Annotated[
+        Path | None, typer.Option("--medium-renders", help="Held renders through the model's medium.")
+    ] = None,
     model: Annotated[Path | None, typer.Option("--model", help="The Gaussians, for their checksum.")] = None,
     training_log: Annotated[
         Path | None, typer.Option("--training-log", help="The training's log: time, memory, Gaussians.")
@@ -33,17 +36,17 @@ def score_command(
     threads: ThreadsOption = None,
 ) -> None:
     """PSNR, SSIM and LPIPS of rendered held views, and PSNR of source views against their clean twins."""
-    from fujinsplat.runtime import pick_device, use_threads
+    from fujinsplat.core.runtime import pick_device, use_threads
 
     use_threads(threads)
     import json
 
-    from fujinsplat.config import EvaluateSettings
-    from fujinsplat.configfile import stage_settings
-    from fujinsplat.evaluate.scene import Job, score_scene
+    from fujinsplat.core.settings import EvaluateSettings
+    from fujinsplat.core.validation import stage_settings
+    from fujinsplat.evaluate.scoring import Job, score_scene
 
     chosen = stage_settings(EvaluateSettings, settings)
-    job = Job(renders, held, source_renders, clean, model, training_log, json.loads(about))
+    job = Job(renders, held, source_renders, clean, model, training_log, json.loads(about), medium_renders)
     summary = score_scene(job, out, chosen, pick_device(device) if chosen.lpips else "cpu")
     mean = summary["mean"]
     typer.echo("  ".join(f"{name} {value:.4f}" for name, value in mean.items() if isinstance(value, float)))
@@ -62,8 +65,8 @@ def tables_command(
     ] = None,
 ) -> None:
     """The paper's tables as CSV, Markdown and LaTeX, from the scores that exist; the others leave a gap."""
-    from fujinsplat.evaluate.outline import read_outline
     from fujinsplat.evaluate.tables import TABLES, build_table, write_table
+    from fujinsplat.rows.outline import read_outline
 
     build = read_outline(outline, results)
     for name in table or TABLES:

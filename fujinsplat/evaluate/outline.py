@@ -1,56 +1,61 @@
-"""What tables and report need to know about a build, and nothing that would make them again for no reason."""
+"""What tables and report need to know about a build: plain data, made from the configuration by `fujinsplat.rows`."""
 
-from pathlib import Path
+from typing import Any
 
-from fujinsplat.config import Config, Settings, StageSettings, Variant, setting
-from fujinsplat.configfile import checked
-from fujinsplat.errors import UserError
+from fujinsplat.core.settings import Checked, setting
 
 
-class Outline(Settings):
-    """One dataset's scenes and variants, in table order."""
+class RowFacts(Checked):
+    """One row of the tables."""
+
+    title: str = setting(..., "its name in tables")
+    role: str | None = setting(None, "which of the paper's rows it is compared with")
+    line: str | None = setting(None, "the published line by the paper's name")
+    oracle: bool = setting(False, "uses clean twins of the views it is trained on: a reference, never ranked")
+    marks: list[str] = setting([], "of raw, curve, coupling, delta: the ablation's columns")
+    flow: tuple[int, int] = setting((7, 16), "couplings and knots of its colour flow")
+    parts: dict[str, str] = setting({}, "front, correction, reconcile, model")
+    front_file: str = setting("", "name of the file its pictures are in")
+    opens: list[str] = setting([], "artefacts that its parts open")
+    supervision: dict[str, str] = setting({}, "what of the dataset stands behind it: read, or through a distribution")
+    differences: list[tuple[str, str, str]] = setting([], "settings that are not the paper's: (setting, here, paper)")
+
+
+class Outline(Checked):
+    """One dataset's scenes and rows, in table order."""
 
     dataset: str = setting(..., "name of the dataset")
     scenes: list[str] = setting(..., "scenes, in table order")
     excluded_from_seven: str | None = setting(None, "scene left out of the second mean [supp. H]")
-    variants: dict[str, Variant] = setting(..., "rows, in table order")
-    settings: StageSettings = setting(StageSettings(), "the settings in use")
+    rows: dict[str, RowFacts] = setting(..., "rows, in table order")
+    stages: dict[str, dict[str, str]] = setting({}, "what of the dataset each stage is given")
+    settings: dict[str, dict[str, Any]] = setting({}, "the settings in use, by block; none where nothing shows them")
+    paper: dict[str, dict[str, Any]] = setting({}, "the paper's values of the same")
+    viewer: bool = setting(True, "whether scenes have an interactive 3D view")
+    held_views: bool = setting(True, "whether there is something to score against")
+    clean_twins: bool = setting(True, "whether source views have clean twins")
 
-    def title(self, variant: str) -> str:
-        return self.variants[variant].title or variant
+    def title(self, name: str) -> str:
+        return self.rows[name].title
 
+    def of_role(self, role: str) -> list[str]:
+        """Every row that is compared with this line of the paper, in table order."""
+        return [name for name, row in self.rows.items() if row.role == role]
 
-def outline_of(config: Config, dataset: str) -> Outline:
-    """The outline of one dataset of a config; the build's group and scenes hold for the configured dataset only."""
-    block = config.datasets[dataset]
-    chosen = dataset == config.dataset
-    names = config.members() if chosen else list(config.variants)
-    return Outline(
-        dataset=dataset,
-        scenes=(config.scenes if chosen else None) or block.scenes,
-        excluded_from_seven=block.excluded_from_seven,
-        variants={name: config.variants[name] for name in names},
-        settings=config.settings_for(dataset),
-    )
+    def opening(self, artefact: str) -> list[str]:
+        """Rows with a part that opens this artefact, in table order."""
+        return [name for name, row in self.rows.items() if artefact in row.opens]
 
+    @property
+    def oracles(self) -> list[str]:
+        return [name for name, row in self.rows.items() if row.oracle]
 
-def read_outline(given: str | None, results: Path) -> Outline:
-    """`given`: the outline as inline JSON (what rules pass), or a config.yaml whose dataset is `results`' last name."""
-    import yaml
+    @property
+    def own_rows(self) -> list[str]:
+        """Rows that are no row of the paper's, and no oracle."""
+        return [name for name, row in self.rows.items() if row.role is None and not row.oracle]
 
-    text = given or "config.yaml"
-    if text.lstrip().startswith("{"):
-        return checked(Outline, yaml.safe_load(text), "--outline")
-    try:
-        values = yaml.safe_load(Path(text).read_text())
-    except OSError as error:
-        raise UserError(f"{text}: {error.strerror}; name the config.yaml of the build with --outline") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{text} is not valid YAML: {' '.join(str(error).split())}") from None
-    config = checked(Config, values, text)
-    dataset = results.resolve().name
-    if dataset not in config.datasets:
-        raise UserError(
-            f"{text} has no dataset {dataset!r}, the name of {results}; name the right config with --outline"
-        )
-    return outline_of(config, dataset)
+    @property
+    def method(self) -> str:
+        """The row whose pictures are shown: the method itself, or the build's first."""
+        return next(iter(self.of_role("method")), None) or next(iter(self.rows))

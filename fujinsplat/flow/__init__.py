@@ -1,6 +1,6 @@
 """The Monotone Color Flow: a bounded, invertible colour operator of 573 coefficients [Sec. 3.3, supp. C]."""
 
-from fujinsplat.lazy import exports
+from fujinsplat.core.lazy import exports
 
 __getattr__ = exports(
     __name__,

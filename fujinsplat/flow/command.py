@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fujinsplat.options import ThreadsOption, stage_app
+from fujinsplat.core.options import ThreadsOption, stage_app
 
 app = stage_app("Look at one colour action, or apply it to a picture.")
 
@@ -21,12 +21,12 @@ def show(
     threads: ThreadsOption = None,
 ) -> None:
     """Draw an action: its curves, its couplings, its effect on greys and on a colour grid."""
-    from fujinsplat.progress import say
-    from fujinsplat.runtime import use_threads
+    from fujinsplat.core.progress import say
+    from fujinsplat.core.runtime import use_threads
 
     use_threads(threads)
-    from fujinsplat.flow.draw import draw
-    from fujinsplat.report.style import save
+    from fujinsplat.core.style import save
+    from fujinsplat.flow.figure import draw
 
     chosen, actions, name = _choose(action, view)
     for path in save(draw(chosen, actions.K, actions.M, name), out):
@@ -43,7 +43,7 @@ def apply(
     threads: ThreadsOption = None,
 ) -> None:
     """Develop a picture with an action; the result is clipped to what the file can hold."""
-    from fujinsplat.runtime import use_threads
+    from fujinsplat.core.runtime import use_threads
 
     use_threads(threads)
     from fujinsplat.flow.picture import develop

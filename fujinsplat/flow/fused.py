@@ -10,7 +10,7 @@ import torch
 from fujinsplat.flow import kernels
 from fujinsplat.flow.layout import COUPLING_BOUND, COUPLINGS, KNOTS, SEGMENTS, split
 from fujinsplat.flow.reference import curve_tables
-from fujinsplat.flow.simd import COPIES, lanes
+from fujinsplat.kernels.simd import COPIES, lanes
 
 # a gradient task's pixels; large pictures make at most about MOST_TASKS, each with accumulators of its own
 TASK = 2048

@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit, prange
 
 from fujinsplat.flow.layout import KNOTS
-from fujinsplat.flow.simd import (
+from fujinsplat.kernels.jit import kernel
+from fujinsplat.kernels.simd import (
     COPIES,
     accumulate,
     at_least,
@@ -29,7 +30,6 @@ from fujinsplat.flow.simd import (
     store,
     store_rgb,
 )
-from fujinsplat.jit import kernel
 
 REGISTER = lanes(1)
 PIXELS_PER_TASK = 8192

@@ -8,7 +8,7 @@ plain torch version runs elsewhere and in float64.
 
 import torch
 
-from fujinsplat.color import decode
+from fujinsplat.core.color import decode
 
 
 class Target:

@@ -3,13 +3,15 @@
 import numpy as np
 from numba import njit, prange
 
-from fujinsplat.isp.fastmath import exp32, log32
-from fujinsplat.jit import kernel
+from fujinsplat.core import color
+from fujinsplat.kernels.fastmath import exp32, log32
+from fujinsplat.kernels.jit import kernel
 
 CHUNK = 4096
 _f = np.float32
-_TOE, _TOE_SLOPE, _OFFSET, _SCALE = _f(0.04045), _f(1 / 12.92), _f(0.055 / 1.055), _f(1 / 1.055)
-_POWER, _POWER_SLOPE = _f(1.4), _f(2.4 / 1.055)
+_TOE, _TOE_SLOPE = _f(color.KNEE_ENCODED), _f(1 / color.TOE)
+_OFFSET, _SCALE = _f(color.OFFSET / color.SCALE), _f(1 / color.SCALE)
+_POWER, _POWER_SLOPE = _f(color.EXPONENT - 1), _f(color.EXPONENT / color.SCALE)
 _ZERO, _ONE = _f(0), _f(1)
 
 

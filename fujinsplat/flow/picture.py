@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fujinsplat.errors import UserError
-from fujinsplat.files import atomic_file
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import atomic_file
 from fujinsplat.flow import operator
 
 

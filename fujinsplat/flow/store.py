@@ -6,8 +6,9 @@ from pathlib import Path
 
 import torch
 
-from fujinsplat.errors import UserError
-from fujinsplat.files import write_tensors
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import write_tensors
+from fujinsplat.core.reading import check_form, reader
 from fujinsplat.flow.layout import COUPLINGS, SEGMENTS, size
 
 FORMAT = "fujinsplat actions 1"
@@ -58,6 +59,7 @@ def save(path: Path | str, actions: Actions) -> None:
     write_tensors(path, {name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
 
 
+@reader("action file", "build it again")
 def load(path: Path | str) -> Actions:
     """Read what `save` wrote, or the actions of a developed scene."""
     from safetensors import SafetensorError, safe_open
@@ -71,6 +73,7 @@ def load(path: Path | str) -> Actions:
         if "developed" in metadata and "actions" in tensors:
             described = json.loads(metadata["developed"])
             kind = {"kind": described["kind"]}
+            check_form(path, int(described["K"]), int(described["M"]))
             return Actions(tensors["actions"], int(described["K"]), int(described["M"]), described["stems"], note=kind)
         if "action" not in tensors:
             raise UserError(
@@ -78,6 +81,7 @@ def load(path: Path | str) -> Actions:
             )
         action = tensors.pop("action")
         K, M = int(metadata.get("K", COUPLINGS)), int(metadata.get("M", SEGMENTS))
+        check_form(path, K, M)
         stems, note = json.loads(metadata.get("stems", "[]")), json.loads(metadata.get("note", "{}"))
         return Actions(action, K, M, stems, tensors, note)
     except (SafetensorError, ValueError, KeyError) as error:

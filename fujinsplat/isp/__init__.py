@@ -4,7 +4,7 @@
 `develop` runs it over a whole picture, `materialize` makes the 8-bit picture, `save` / `load` keep it.
 """
 
-from fujinsplat.lazy import exports
+from fujinsplat.core.lazy import exports
 
 __getattr__ = exports(
     __name__,

@@ -1,17 +1,18 @@
 """Calibrating a scene's Base ISP: the initial state, 100 back-only updates, 400 joint ones (supplement B)."""
 
+import math
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from fujinsplat.config import IspSettings
+from fujinsplat.compat.optim import Adam
+from fujinsplat.core.progress import progress
+from fujinsplat.core.settings import IspSettings
 from fujinsplat.isp import fused, fused_terms, objective, reference
 from fujinsplat.isp.initial import initial_state
 from fujinsplat.isp.model import BaseISP
 from fujinsplat.isp.samples import Samples, Views, ViewSamples, draw
-from fujinsplat.optim import Adam, cosine
-from fujinsplat.progress import progress
 
 
 @dataclass
@@ -27,6 +28,18 @@ class Batch:
     def seen(self) -> int:
         """How many pixels the photometric and range terms look at."""
         return len(self.target) + len(self.patch_target) * self.patch_pixels
+
+
+@dataclass
+class Terms:
+    """What the objective compares with and draws from beside the batch."""
+
+    initial_front: Tensor  # [3, 3], for `jacobian: front`
+    generator: torch.Generator  # of the drawn differences
+
+    @classmethod
+    def of(cls, base: BaseISP, settings: IspSettings) -> "Terms":
+        return cls(base.front_matrix().detach(), torch.Generator().manual_seed(settings.seed))
 
 
 @dataclass
@@ -48,7 +61,14 @@ def batch_of(view: ViewSamples, turn: int, settings: IspSettings, device: str) -
     )
 
 
-def loss_reference(base: BaseISP, batch: Batch, initial_front: Tensor, settings: IspSettings) -> tuple[Tensor, Tensor]:
+def safety_of(lattice: Tensor, encoded: Tensor, batch: Batch, terms: Terms, settings: IspSettings) -> Tensor:
+    """The Jacobian penalty of the batch's probes, as `jacobian` says."""
+    if settings.jacobian == "output":
+        return objective.output_safety(encoded[batch.seen :], settings.jacobian_step)
+    return objective.front_safety(lattice[batch.seen :], settings.jacobian_step, terms.initial_front)
+
+
+def loss_reference(base: BaseISP, batch: Batch, terms: Terms, settings: IspSettings) -> tuple[Tensor, Tensor]:
     """(whole objective, its photometric part) at one batch, term by term as supplement B lists them."""
     operands = base.operands()
     front, lattice, encoded = reference.pixels(operands, batch.raw, base.encoding)
@@ -58,14 +78,11 @@ def loss_reference(base: BaseISP, batch: Batch, initial_front: Tensor, settings:
         patches = encoded[count:seen].reshape(len(batch.patch_target), batch.patch_pixels, 3)
         matched = matched + settings.weight_patch * objective.patch_means(patches, batch.patch_target)
     loss = matched + settings.weight_range * objective.out_of_range(front[:seen])
-    safety = objective.jacobian_safety(lattice[seen:], settings.jacobian_step, initial_front)
-    smooth = objective.lattice_energy(operands.lattice, 2) + objective.curvature(operands) + objective.front_size(base)
-    loss = loss + settings.weight_jacobian * safety
-    loss = loss + settings.weight_lattice * objective.lattice_energy(operands.lattice, 1)
-    return loss + settings.weight_smooth * smooth, matched
+    loss = loss + settings.weight_jacobian * safety_of(lattice, encoded, batch, terms, settings)
+    return loss + objective.smoothness(base, operands, settings, terms.generator), matched
 
 
-def loss_fused(base: BaseISP, batch: Batch, initial_front: Tensor, settings: IspSettings) -> tuple[Tensor, Tensor]:
+def loss_fused(base: BaseISP, batch: Batch, terms: Terms, settings: IspSettings) -> tuple[Tensor, Tensor]:
     """The same with the CPU kernels for everything that is large."""
     operands = base.operands()
     front, lattice, encoded = fused.stages(operands, batch.raw, base.encoding)
@@ -73,12 +90,15 @@ def loss_fused(base: BaseISP, batch: Batch, initial_front: Tensor, settings: Isp
         front, encoded, batch.target, batch.patch_target, batch.patch_pixels, settings
     )
     with torch.no_grad():  # nearly always zero, and then so is its gradient
-        unsafe = objective.jacobian_safety(lattice[batch.seen :], settings.jacobian_step, initial_front) > 0
+        unsafe = safety_of(lattice, encoded, batch, terms, settings) > 0
     if unsafe:
-        safety = objective.jacobian_safety(lattice[batch.seen :], settings.jacobian_step, initial_front)
-        loss = loss + settings.weight_jacobian * safety
-    loss = loss + settings.weight_smooth * (objective.curvature(operands) + objective.front_size(base))
-    return loss + fused_terms.lattice_energies(operands.lattice, settings), matched
+        loss = loss + settings.weight_jacobian * safety_of(lattice, encoded, batch, terms, settings)
+    return loss + objective.smoothness(base, operands, settings, terms.generator), matched
+
+
+def rate_factor(update: int, updates: int, final: float) -> float:
+    """Learning-rate multiplier of update 0 … updates - 1: 1 at the first, on its way to `final`."""
+    return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * update / updates))
 
 
 def optimise(base: BaseISP, samples: Samples, settings: IspSettings, use_reference: bool = False) -> Course:
@@ -93,21 +113,22 @@ def optimise(base: BaseISP, samples: Samples, settings: IspSettings, use_referen
         eps=1e-8,
         fused=True,
     )
-    initial_front = base.front_matrix().detach()
+    terms = Terms.of(base, settings)
     updates, turns, course = len(samples.order), [0] * len(samples.views), Course()
     for update, index in enumerate(progress(samples.order, "calibrating", unit="update")):
         back_only = update < settings.warmup_steps
         for parameter in base.front_parameters():
             parameter.requires_grad_(not back_only)
         for group, rate in zip(adam.param_groups, rates, strict=True):
-            group["lr"] = rate * cosine(update, updates, settings.lr_final)
+            group["lr"] = rate * rate_factor(update, updates, settings.lr_final)
         batch = batch_of(samples.views[index], turns[index], settings, device)
         turns[index] += 1
         adam.zero_grad(set_to_none=True)
-        loss, matched = loss_of(base, batch, initial_front, settings)
+        loss, matched = loss_of(base, batch, terms, settings)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(base.parameters(), settings.clip)
         adam.step()
+        base.project()
         course.losses.append(float(matched.detach()))
     for parameter in base.parameters():
         parameter.requires_grad_(True)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from fujinsplat.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
+from fujinsplat.core.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
 
 app = stage_app("Calibrate, import and score the per-scene Base ISP.")
 
@@ -24,18 +24,18 @@ def calibrate(
     device: DeviceOption = "auto",
 ) -> None:
     """One scene's base, from its hazy source views alone."""
-    from fujinsplat.config import IspSettings
-    from fujinsplat.configfile import stage_settings
-    from fujinsplat.runtime import pick_device, use_threads
+    from fujinsplat.core.runtime import pick_device, use_threads
+    from fujinsplat.core.settings import IspSettings
+    from fujinsplat.core.validation import stage_settings
 
     chosen = stage_settings(IspSettings, settings)
     use_threads(threads)
     from fujinsplat.capture import SourceViews
-    from fujinsplat.files import write_json
+    from fujinsplat.core.files import write_json
+    from fujinsplat.core.progress import say
     from fujinsplat.isp.calibration import calibrate
     from fujinsplat.isp.fidelity import source_fidelity
     from fujinsplat.isp.storage import load, save
-    from fujinsplat.progress import say
 
     scene = scene or source.resolve().parent.name
     views = SourceViews(source)
@@ -60,8 +60,8 @@ def import_(
     out: Out,
     encoding: Annotated[
         Literal["srgb", "none"],
-        typer.Option(help="What follows its tone curve; none: the curve itself ends display-encoded."),
-    ] = "srgb",
+        typer.Option(help="What follows its tone curve; none, the authors': the curve itself ends display-encoded."),
+    ] = "none",
 ) -> None:
     """The authors' base checkpoint as ours; name the result in `settings: isp: checkpoint`."""
     from fujinsplat.isp.storage import import_checkpoint, save
@@ -79,11 +79,11 @@ def fidelity(
     threads: ThreadsOption = None,
 ) -> None:
     """The fidelity table of supplement B for one scene. Read-only analysis: nothing is fitted to the clean twins."""
-    from fujinsplat.runtime import use_threads
+    from fujinsplat.core.runtime import use_threads
 
     use_threads(threads)
     from fujinsplat.capture import SourceViews
-    from fujinsplat.files import write_json
+    from fujinsplat.core.files import write_json
     from fujinsplat.isp.fidelity import clean_fidelity, source_fidelity
     from fujinsplat.isp.storage import load
 
@@ -114,13 +114,13 @@ def show(
     threads: ThreadsOption = None,
 ) -> None:
     """Draw a base: gains and matrix, response to grey, curves, lattice, and what it does to colours."""
-    from fujinsplat.runtime import use_threads
+    from fujinsplat.core.runtime import use_threads
 
     use_threads(threads)
-    from fujinsplat.isp.draw import draw
+    from fujinsplat.core.progress import say
+    from fujinsplat.core.style import save
+    from fujinsplat.isp.figure import draw
     from fujinsplat.isp.storage import load
-    from fujinsplat.progress import say
-    from fujinsplat.report.style import save
 
     loaded = load(base)
     for path in save(draw(loaded, loaded.notes.get("scene", base.stem)), out):

@@ -8,25 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.metrics import SSIM_WINDOW, psnr, ssim
+from fujinsplat.core.progress import progress
 from fujinsplat.isp.model import BaseISP
 from fujinsplat.isp.picture import develop, materialize
 from fujinsplat.isp.samples import Views, checked_pair
-from fujinsplat.progress import progress
-
-LIMIT = 100.0  # dB, where equal pictures would have no finite number
-
-
-def _psnr(picture: np.ndarray, reference: np.ndarray) -> float:
-    from fujinsplat.evaluate.protocol import psnr
-
-    return min(psnr(picture, reference), LIMIT)
 
 
 def _ssim(picture: np.ndarray, reference: np.ndarray) -> float | None:
-    from fujinsplat.evaluate.protocol import ssim
-
-    return ssim(picture, reference) if min(reference.shape[:2]) >= 7 else None
+    return ssim(picture, reference) if min(reference.shape[:2]) >= SSIM_WINDOW else None
 
 
 def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -41,7 +32,7 @@ def source_fidelity(base: BaseISP, source: Views) -> dict[str, Any]:
     for stem in progress(source.stems, "scoring", unit="view"):
         raw, rgb = checked_pair(source, stem)
         picture = materialize(develop(base, raw))
-        rows.append({"stem": stem, "hazy_psnr": _psnr(picture, rgb), "hazy_ssim": _ssim(picture, rgb)})
+        rows.append({"stem": stem, "hazy_psnr": psnr(picture, rgb), "hazy_ssim": _ssim(picture, rgb)})
     return _summary(rows)
 
 
@@ -63,9 +54,9 @@ def clean_fidelity(base: BaseISP, source: Views, clean: Views) -> dict[str, Any]
         rows.append(
             {
                 "stem": stem,
-                "clean_psnr": _psnr(materialize(develop(base, raw)), reference),
-                "hazy_clean_psnr": _psnr(hazy, reference),
-                "clean_raw_psnr": _psnr(materialize(develop(base, clean_raw)), reference),
+                "clean_psnr": psnr(materialize(develop(base, raw)), reference),
+                "hazy_clean_psnr": psnr(hazy, reference),
+                "clean_raw_psnr": psnr(materialize(develop(base, clean_raw)), reference),
             }
         )
     return _summary(rows)

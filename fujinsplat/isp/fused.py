@@ -20,8 +20,8 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 
 def _tables(operands: Operands) -> tuple[np.ndarray, ...]:
-    front, shaper, lattice, tone = (_array(t) for t in operands)
-    return front, shaper, lattice.reshape(-1), tone
+    front, shaper, coarse, fine, tone = (_array(t) for t in operands)
+    return front, shaper, coarse.reshape(-1), fine.reshape(-1), tone
 
 
 def encode(operands: Operands, raw_linear: Tensor, encoding: str, out: np.ndarray | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The objective's large sums, each with its gradient in one pass: the CPU twins of `objective`'s plain functions."""
+"""The objective's large sums with their gradients in one pass: the CPU twin of `objective`'s plain functions."""
 
 from typing import TYPE_CHECKING
 
@@ -7,15 +7,14 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from fujinsplat.isp.fastmath import OPTIONS as FAST
-from fujinsplat.jit import kernel
+from fujinsplat.kernels.fastmath import OPTIONS as FAST
+from fujinsplat.kernels.jit import kernel
 
 if TYPE_CHECKING:
-    from fujinsplat.config import IspSettings
+    from fujinsplat.core.settings import IspSettings
 
 # exact division: a predicted level that equals the camera's must differ from it by zero, or its sign would count
 OPTIONS = {**FAST, "fastmath": {"contract", "nsz"}}
-SUMMING = {**FAST, "fastmath": {"contract", "nsz", "reassoc"}}  # sums in vector order
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _FULL = np.float32(255)
 
@@ -65,42 +64,6 @@ def _photometric(front, encoded, target, patch_target, side, w_mse, w_l1, w_patc
     return matched, w_range * outside / (3 * seen)
 
 
-@kernel(**SUMMING)
-def _lattice(nodes, w_first, w_second, gradient):
-    """Weighted first- plus second-order energy of `nodes` `[33, 33, 33, 3]` over three axes; fills its gradient."""
-    gradient[:] = _ZERO
-    flat, g = nodes.reshape(-1), gradient.reshape(-1)
-    side = nodes.shape[0]
-    one, two = np.float32(2 * w_first), np.float32(2 * w_second)
-    first, second = 0.0, 0.0
-    # Along one axis the lattice is slabs in which neighbours lie `step` numbers apart. Each loop adds to one place of
-    # its stencil alone, and places are slices, so that it runs on whole vectors.
-    for axis in range(3):
-        step = 3 * side ** (2 - axis)
-        for start in range(0, flat.size, side * step):
-            run = (side - 1) * step
-            x, y = flat[start : start + run], flat[start + step : start + step + run]
-            gx, gy = g[start : start + run], g[start + step : start + step + run]
-            for i in range(run):
-                first += (y[i] - x[i]) * (y[i] - x[i])
-            for i in range(run):
-                gx[i] -= one * (y[i] - x[i])
-            for i in range(run):
-                gy[i] += one * (y[i] - x[i])
-            run -= step
-            z, gz = flat[start + 2 * step : start + 2 * step + run], g[start + 2 * step : start + 2 * step + run]
-            for i in range(run):
-                bend = z[i] - y[i] - y[i] + x[i]
-                second += bend * bend
-            for i in range(run):
-                gx[i] += two * (z[i] - y[i] - y[i] + x[i])
-            for i in range(run):
-                gy[i] -= (two + two) * (z[i] - y[i] - y[i] + x[i])
-            for i in range(run):
-                gz[i] += two * (z[i] - y[i] - y[i] + x[i])
-    return w_first * first + w_second * second
-
-
 class _Photometric(torch.autograd.Function):
     @staticmethod
     def forward(ctx, front, encoded, target, patch_target, side, settings):
@@ -118,27 +81,8 @@ class _Photometric(torch.autograd.Function):
         return *(upstream * g for g in ctx.saved_tensors), None, None, None, None
 
 
-class _Lattice(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, nodes, first, second):
-        nodes = nodes.detach().contiguous()
-        gradient = torch.empty_like(nodes)
-        energy = _lattice(nodes.numpy(), first, second, gradient.numpy())
-        ctx.save_for_backward(gradient)
-        return nodes.new_tensor(energy)
-
-    @staticmethod
-    def backward(ctx, upstream):
-        return upstream * ctx.saved_tensors[0], None, None
-
-
 def photometric_and_range(
     front: Tensor, encoded: Tensor, target: Tensor, patch_target: Tensor, side: int, settings: "IspSettings"
 ) -> tuple[Tensor, Tensor]:
     """(weighted photometric, patch and range terms together; the first two alone, without gradient)."""
     return _Photometric.apply(front, encoded, target, patch_target, side, settings)
-
-
-def lattice_energies(nodes: Tensor, settings: "IspSettings") -> Tensor:
-    """Both weighted lattice energies."""
-    return _Lattice.apply(nodes, settings.weight_lattice, settings.weight_smooth)

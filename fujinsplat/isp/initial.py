@@ -11,9 +11,9 @@ import torch
 from scipy import sparse
 from scipy.optimize import nnls
 
-from fujinsplat import color
-from fujinsplat.config import IspSettings
-from fujinsplat.errors import UserError
+from fujinsplat.core import color
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import IspSettings
 from fujinsplat.isp import tonefit
 from fujinsplat.isp.model import BaseISP
 from fujinsplat.isp.reference import COARSE, SCALE
@@ -57,14 +57,14 @@ def trusted(raw: np.ndarray, rgb: np.ndarray) -> np.ndarray:
     return whole if whole.sum() >= 1000 else np.ones(len(raw), bool)
 
 
-def fit_tone(linear: np.ndarray, rgb: np.ndarray) -> np.ndarray:
-    """Curves `[3, 257]` in the latent, from display-linear `[N, 3]` to the camera's decoded RGB.
+def fit_tone(linear: np.ndarray, rgb: np.ndarray, encoding: str) -> np.ndarray:
+    """Curves `[3, 257]` in the latent, from display-linear `[N, 3]` to what the last module makes the camera's RGB of.
 
     The channels' curves keep to a shared one where they have no pixels of their own.
     """
-    target = color.decode(rgb)
-    x, y, weight = tonefit.latent(linear), tonefit.latent(target), tonefit.sensitivity(target) ** 2
-    shared = tonefit.fit_curve(x.ravel(), y.ravel(), weight.ravel())
+    target = tonefit.toned(rgb, encoding)
+    x, y, weight = tonefit.latent(linear), tonefit.latent(target), tonefit.sensitivity(target, encoding) ** 2
+    shared = tonefit.fit_curve(x.ravel(), y.ravel(), weight.ravel(), tonefit.rest_curve(encoding))
     return np.stack([tonefit.fit_curve(x[:, c], y[:, c], weight[:, c], shared) for c in range(3)])
 
 
@@ -124,9 +124,9 @@ def lattice_smoothness() -> np.ndarray:
     return np.kron(np.kron(line, one), one) + np.kron(np.kron(one, line), one) + np.kron(np.kron(one, one), line)
 
 
-def fit_lattice(front: np.ndarray, rgb: np.ndarray, curves: np.ndarray, smooth: float) -> np.ndarray:
+def fit_lattice(front: np.ndarray, rgb: np.ndarray, curves: np.ndarray, smooth: float, encoding: str) -> np.ndarray:
     """G9 `[9, 9, 9, 3]` that moves the front's latent to where the tone curves meet the camera's RGB."""
-    target = color.decode(rgb)
+    target = tonefit.toned(rgb, encoding)
     positive = np.maximum(front, 0)
     basis = lattice_weights(positive / (positive + SCALE))
     energy = lattice_smoothness()
@@ -139,7 +139,7 @@ def fit_lattice(front: np.ndarray, rgb: np.ndarray, curves: np.ndarray, smooth: 
         action = np.where(rgb[:, c] > RGB_WHITE, np.maximum(action, 0), action)
         action = np.where(rgb[:, c] < RGB_BLACK, np.minimum(action, 0), action)
         slope = np.gradient(curves[c], tonefit.NODES)
-        weight = (tonefit.sensitivity(target[:, c]) * np.interp(wanted, tonefit.NODES, slope)) ** 2
+        weight = (tonefit.sensitivity(target[:, c], encoding) * np.interp(wanted, tonefit.NODES, slope)) ** 2
         weight /= weight.sum()
         weighted = basis.multiply(weight[:, None]).tocsr()
         left = (basis.T @ weighted).toarray() + smooth * energy / COARSE**3 + 1e-9 * np.eye(COARSE**3)
@@ -159,11 +159,13 @@ def initial_state(samples: Samples, settings: IspSettings, where: str) -> BaseIS
     linear = balanced @ matrix
     gain = exposure_of(linear[use], rgb[use])
     log_balance = np.log(samples.white_balance)
-    base = BaseISP(np.log(gain) + log_balance.mean(), log_balance - log_balance.mean(), torch.as_tensor(matrix))
-    curves = fit_tone(gain * linear[use], rgb[use])
+    exposure, balance = np.log(gain) + log_balance.mean(), log_balance - log_balance.mean()
+    base = BaseISP(exposure, balance, torch.as_tensor(matrix), settings.encoding)
+    curves = fit_tone(gain * linear[use], rgb[use], settings.encoding)
     with torch.no_grad():
         parameters = np.stack([tonefit.curve_parameter(curve) for curve in curves])
         base.tone.copy_(torch.from_numpy(parameters))
         if settings.initial == "fitted":
-            base.g9.copy_(torch.from_numpy(fit_lattice(gain * linear, rgb, curves, settings.initial_smooth)))
+            nodes = fit_lattice(gain * linear, rgb, curves, settings.initial_smooth, settings.encoding)
+            base.g9.copy_(torch.from_numpy(nodes))
     return base

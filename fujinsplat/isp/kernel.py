@@ -9,9 +9,10 @@ so a result does not depend on how many threads there were.
 import numpy as np
 from numba import njit, prange
 
-from fujinsplat.isp.fastmath import OPTIONS, exp32, log32
-from fujinsplat.isp.reference import FINE, SCALE, SEGMENTS, TONE_RANGE
-from fujinsplat.jit import kernel
+from fujinsplat.core import color
+from fujinsplat.isp.reference import COARSE, FINE, RESIDUAL, SCALE, SEGMENTS, TONE_RANGE
+from fujinsplat.kernels.fastmath import OPTIONS, exp32, log32
+from fujinsplat.kernels.jit import kernel
 
 BLOCK = 256  # pixels per block
 
@@ -19,14 +20,17 @@ _S, _S2 = np.float32(SCALE), np.float32(SCALE * SCALE)
 _INV_S = np.float32(1 / SCALE)
 _ZERO, _HALF, _ONE, _TWO = np.float32(0), np.float32(0.5), np.float32(1), np.float32(2)
 _CELLS = np.float32(FINE - 1)
-_LAST_CELL = np.int32(FINE - 2)
+_RESIDUAL = np.float32(RESIDUAL)
 _SEGMENTS = np.float32(SEGMENTS)
 _LAST_SEGMENT = np.int32(SEGMENTS - 1)
 _PER_LATENT = np.float32(SEGMENTS / (2 * TONE_RANGE))  # tone segments per unit of latent
 _MIDDLE = np.float32(SEGMENTS / 2)
-_KNEE, _TOE = np.float32(0.0031308), np.float32(12.92)  # the sRGB encoding, as in fujinsplat.color
-_POWER, _GAIN, _OFFSET = np.float32(1 / 2.4), np.float32(1.055), np.float32(0.055)
-_STEP_R, _STEP_G = FINE * FINE * 3, FINE * 3
+_KNEE, _TOE = np.float32(color.KNEE_LINEAR), np.float32(color.TOE)
+_POWER, _GAIN, _OFFSET = np.float32(color.POWER), np.float32(color.SCALE), np.float32(color.OFFSET)
+# A lattice in its flat table: how many of its cells there are per cell of R33 (a power of two, so that the change of
+# units is exact), its last cell, and the steps to the next node in r and in g.
+_R33 = (_ONE, np.int32(FINE - 2), FINE * FINE * 3, FINE * 3)
+_G9 = (np.float32((COARSE - 1) / (FINE - 1)), np.int32(COARSE - 2), COARSE * COARSE * 3, COARSE * 3)
 
 
 @njit(inline="always", **OPTIONS)
@@ -57,7 +61,7 @@ def _front(raw, start, count, matrix, front, address):
 
 @njit(inline="always", **OPTIONS)
 def _shape(count, address, shaper, slope):
-    """Shaper257 in place: `address` becomes the lattice position in cells; `slope` its derivative by the coordinate."""
+    """Shaper257 in place: `address` becomes the position in cells of R33; `slope` its derivative by the coordinate."""
     for c in range(3):
         for i in range(count):
             position = address[c, i]
@@ -68,22 +72,35 @@ def _shape(count, address, shaper, slope):
             slope[c, i] = (_ONE + (high - low) * _SEGMENTS) * _CELLS
 
 
-@njit(inline="always", **OPTIONS)
-def _read(count, address, lattice, action):
-    """Trilinear action rows; `lattice` is the flat node table."""
+@njit(**OPTIONS)  # called, not inlined: it is met twice, and the kernel would take twice as long to compile
+def _read(count, address, nodes, lattice, out):
+    """Trilinear rows of one lattice: `nodes` is its flat table, `lattice` its sizes."""
+    units, last, step_r, step_g = lattice
     for i in range(count):
-        pr, pg, pb = address[0, i], address[1, i], address[2, i]
-        ir, ig, ib = min(np.int32(pr), _LAST_CELL), min(np.int32(pg), _LAST_CELL), min(np.int32(pb), _LAST_CELL)
+        pr, pg, pb = address[0, i] * units, address[1, i] * units, address[2, i] * units
+        ir, ig, ib = min(np.int32(pr), last), min(np.int32(pg), last), min(np.int32(pb), last)
         fr, fg, fb = pr - np.float32(ir), pg - np.float32(ig), pb - np.float32(ib)
-        at = ir * _STEP_R + ig * _STEP_G + ib * 3
+        at = ir * step_r + ig * step_g + ib * 3
         w00, w01 = (_ONE - fr) * (_ONE - fg), (_ONE - fr) * fg
         w10, w11 = fr * (_ONE - fg), fr * fg
         for c in range(3):
-            near = w00 * lattice[at + c] + w01 * lattice[at + _STEP_G + c]
-            near += w10 * lattice[at + _STEP_R + c] + w11 * lattice[at + _STEP_R + _STEP_G + c]
-            far = w00 * lattice[at + 3 + c] + w01 * lattice[at + _STEP_G + 3 + c]
-            far += w10 * lattice[at + _STEP_R + 3 + c] + w11 * lattice[at + _STEP_R + _STEP_G + 3 + c]
-            action[c, i] = near + (far - near) * fb
+            near = w00 * nodes[at + c] + w01 * nodes[at + step_g + c]
+            near += w10 * nodes[at + step_r + c] + w11 * nodes[at + step_r + step_g + c]
+            far = w00 * nodes[at + 3 + c] + w01 * nodes[at + step_g + 3 + c]
+            far += w10 * nodes[at + step_r + 3 + c] + w11 * nodes[at + step_r + step_g + 3 + c]
+            out[c, i] = near + (far - near) * fb
+
+
+@njit(inline="always", **OPTIONS)
+def _act(count, address, coarse, fine, action, bounded):
+    """Action rows G9(u) + 0.1 tanh(R33(u)); `bounded` receives tanh(R33(u))."""
+    _read(count, address, coarse, _G9, action)
+    _read(count, address, fine, _R33, bounded)
+    for c in range(3):
+        for i in range(count):
+            bounded[c, i] = _ONE - _TWO / (exp32(_TWO * bounded[c, i]) + _ONE)
+        for i in range(count):
+            action[c, i] += _RESIDUAL * bounded[c, i]
 
 
 @njit(inline="always", **OPTIONS)
@@ -134,10 +151,10 @@ def _store(start, count, rows, out):
 
 
 @kernel(parallel=True, **OPTIONS)
-def forward(raw, matrix, shaper, lattice, tone, srgb, stages, front_out, lattice_out, encoded):
+def forward(raw, matrix, shaper, coarse, fine, tone, srgb, stages, front_out, lattice_out, encoded):
     """Encoded `[N, 3]` of `raw` `[N, 3]`, and with `stages` the front's and the lattice's linear outputs as well.
 
-    Tables as in `reference.Operands`, the lattice flat. Without `stages` those two outputs are not touched.
+    Tables as in `reference.Operands`, lattices flat. Without `stages` those two outputs are not touched.
     """
     total = raw.shape[0]
     stride = 16 * BLOCK
@@ -152,7 +169,7 @@ def forward(raw, matrix, shaper, lattice, tone, srgb, stages, front_out, lattice
             if stages:
                 _store(start, count, front, front_out)
             _shape(count, address, shaper, action)
-            _read(count, address, lattice, action)
+            _act(count, address, coarse, fine, action, other)
             _latent(count, front, action, front, address)
             if stages:
                 _store(start, count, front, lattice_out)

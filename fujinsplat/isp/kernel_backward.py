@@ -3,35 +3,35 @@
 import numpy as np
 from numba import njit, prange
 
-from fujinsplat.isp.fastmath import OPTIONS, exp32, log32
 from fujinsplat.isp.kernel import (
     _CELLS,
+    _G9,
     _GAIN,
     _HALF,
     _KNEE,
-    _LAST_CELL,
     _LAST_SEGMENT,
     _ONE,
     _POWER,
+    _R33,
+    _RESIDUAL,
     _S,
     _S2,
     _SEGMENTS,
-    _STEP_G,
-    _STEP_R,
     _TOE,
     _ZERO,
     BLOCK,
+    _act,
     _front,
     _held,
     _latent,
-    _read,
     _shape,
     _step,
     _store,
     _tone,
 )
-from fujinsplat.isp.reference import FINE, SEGMENTS
-from fujinsplat.jit import kernel
+from fujinsplat.isp.reference import COARSE, FINE, SEGMENTS
+from fujinsplat.kernels.fastmath import OPTIONS, exp32, log32
+from fujinsplat.kernels.jit import kernel
 
 SUMMING = {**OPTIONS, "fastmath": OPTIONS["fastmath"] | {"reassoc"}}  # sums in vector order
 PIECES = 4  # of the pixels, each with table gradients of its own; fixed, so sums never depend on the thread count
@@ -94,35 +94,51 @@ def _back_tone(count, y, residual, slope, position, g, g_y, g_tone):
             g_tone[c, segment + 1] += g[c, i] * part
 
 
-@njit(inline="always", **OPTIONS)
-def _back_read(count, address, lattice, g_action, g_nodes, g_address):
-    """Node gradients of the lattice, and gradient rows of where it was read."""
+@njit(**OPTIONS)  # called, not inlined, as `_read`
+def _back_read(count, address, nodes, lattice, g_action, g_nodes, g_address):
+    """Node gradients of one lattice; adds its part to the gradient rows of where it was read."""
+    units, last, step_r, step_g = lattice
     for i in range(count):
-        pr, pg, pb = address[0, i], address[1, i], address[2, i]
-        ir, ig, ib = min(np.int32(pr), _LAST_CELL), min(np.int32(pg), _LAST_CELL), min(np.int32(pb), _LAST_CELL)
+        pr, pg, pb = address[0, i] * units, address[1, i] * units, address[2, i] * units
+        ir, ig, ib = min(np.int32(pr), last), min(np.int32(pg), last), min(np.int32(pb), last)
         fr, fg, fb = pr - np.float32(ir), pg - np.float32(ig), pb - np.float32(ib)
-        at = ir * _STEP_R + ig * _STEP_G + ib * 3
+        at = ir * step_r + ig * step_g + ib * 3
         er, eg, eb = _ONE - fr, _ONE - fg, _ONE - fb
         gr, gg, gb = _ZERO, _ZERO, _ZERO
         for c in range(3):
             g = g_action[c, i]
             n = at + c
-            v000, v001 = lattice[n], lattice[n + 3]
-            v010, v011 = lattice[n + _STEP_G], lattice[n + _STEP_G + 3]
-            v100, v101 = lattice[n + _STEP_R], lattice[n + _STEP_R + 3]
-            v110, v111 = lattice[n + _STEP_R + _STEP_G], lattice[n + _STEP_R + _STEP_G + 3]
+            v000, v001 = nodes[n], nodes[n + 3]
+            v010, v011 = nodes[n + step_g], nodes[n + step_g + 3]
+            v100, v101 = nodes[n + step_r], nodes[n + step_r + 3]
+            v110, v111 = nodes[n + step_r + step_g], nodes[n + step_r + step_g + 3]
             gr += g * (eg * (eb * (v100 - v000) + fb * (v101 - v001)) + fg * (eb * (v110 - v010) + fb * (v111 - v011)))
             gg += g * (er * (eb * (v010 - v000) + fb * (v011 - v001)) + fr * (eb * (v110 - v100) + fb * (v111 - v101)))
             gb += g * (er * (eg * (v001 - v000) + fg * (v011 - v010)) + fr * (eg * (v101 - v100) + fg * (v111 - v110)))
             g_nodes[n] += g * er * eg * eb
             g_nodes[n + 3] += g * er * eg * fb
-            g_nodes[n + _STEP_G] += g * er * fg * eb
-            g_nodes[n + _STEP_G + 3] += g * er * fg * fb
-            g_nodes[n + _STEP_R] += g * fr * eg * eb
-            g_nodes[n + _STEP_R + 3] += g * fr * eg * fb
-            g_nodes[n + _STEP_R + _STEP_G] += g * fr * fg * eb
-            g_nodes[n + _STEP_R + _STEP_G + 3] += g * fr * fg * fb
-        g_address[0, i], g_address[1, i], g_address[2, i] = gr, gg, gb
+            g_nodes[n + step_g] += g * er * fg * eb
+            g_nodes[n + step_g + 3] += g * er * fg * fb
+            g_nodes[n + step_r] += g * fr * eg * eb
+            g_nodes[n + step_r + 3] += g * fr * eg * fb
+            g_nodes[n + step_r + step_g] += g * fr * fg * eb
+            g_nodes[n + step_r + step_g + 3] += g * fr * fg * fb
+        g_address[0, i] += gr * units
+        g_address[1, i] += gg * units
+        g_address[2, i] += gb * units
+
+
+@njit(inline="always", **OPTIONS)
+def _back_act(count, address, coarse, fine, bounded, g_action, g_coarse, g_fine, g_address):
+    """Both lattices' node gradients, and gradient rows of where they were read; `g_action` is used up."""
+    for c in range(3):
+        for i in range(count):
+            g_address[c, i] = _ZERO
+    _back_read(count, address, coarse, _G9, g_action, g_coarse, g_address)
+    for c in range(3):
+        for i in range(count):
+            g_action[c, i] *= _RESIDUAL * (_ONE - bounded[c, i] * bounded[c, i])
+    _back_read(count, address, fine, _R33, g_action, g_fine, g_address)
 
 
 @njit(inline="always", **OPTIONS)
@@ -157,18 +173,20 @@ def _back_front(count, rows, matrix, g_x, g_matrix, g_rows):
 
 
 @kernel(parallel=True, **OPTIONS)
-def backward(raw, matrix, shaper, lattice, tone, srgb, g_front, g_lattice, g_encoded, g_raw):
-    """Gradients of (matrix, shaper, lattice, tone), with a leading axis of PIECES to sum; fills `g_raw` `[N, 3]`."""
+def backward(raw, matrix, shaper, coarse, fine, tone, srgb, g_front, g_lattice, g_encoded, g_raw):
+    """Gradients of (matrix, shaper, coarse, fine, tone), a leading axis of PIECES to sum; fills `g_raw` `[N, 3]`."""
     total = raw.shape[0]
     g_matrix = np.zeros((PIECES, 3, 3), np.float64)
     g_shaper = np.zeros((PIECES, 3, SEGMENTS + 1), np.float32)
-    g_nodes = np.zeros((PIECES, FINE * FINE * FINE * 3), np.float32)
+    g_coarse = np.zeros((PIECES, COARSE * COARSE * COARSE * 3), np.float32)
+    g_fine = np.zeros((PIECES, FINE * FINE * FINE * 3), np.float32)
     g_tone = np.zeros((PIECES, 3, SEGMENTS + 1), np.float32)
     for piece in prange(PIECES):
         front = np.empty((3, BLOCK), np.float32)
         address = np.empty((3, BLOCK), np.float32)
         by_address = np.empty((3, BLOCK), np.float32)
         action = np.empty((3, BLOCK), np.float32)
+        bounded = np.empty((3, BLOCK), np.float32)
         y = np.empty((3, BLOCK), np.float32)
         position = np.empty((3, BLOCK), np.float32)
         residual = np.empty((3, BLOCK), np.float32)
@@ -179,7 +197,7 @@ def backward(raw, matrix, shaper, lattice, tone, srgb, g_front, g_lattice, g_enc
             count = min(BLOCK, (piece + 1) * total // PIECES - start)
             _front(raw, start, count, matrix, front, address)
             _shape(count, address, shaper, by_address)
-            _read(count, address, lattice, action)
+            _act(count, address, coarse, fine, action, bounded)
             _latent(count, front, action, y, position)
             _tone(count, position, tone, residual, by_latent)
             _load(start, count, g_encoded, g)
@@ -195,7 +213,7 @@ def backward(raw, matrix, shaper, lattice, tone, srgb, g_front, g_lattice, g_enc
                 for i in range(count):
                     _, by_action = _step_slopes(front[c, i], action[c, i])
                     g[c, i] *= by_action
-            _back_read(count, address, lattice, g, g_nodes[piece], residual)
+            _back_act(count, address, coarse, fine, bounded, g, g_coarse[piece], g_fine[piece], residual)
             _back_shape(count, front, by_address, residual, g_x, g_shaper[piece])
             _load(start, count, g_front, g)
             for c in range(3):
@@ -204,4 +222,4 @@ def backward(raw, matrix, shaper, lattice, tone, srgb, g_front, g_lattice, g_enc
             _load(start, count, raw, y)
             _back_front(count, y, matrix, g_x, g_matrix[piece], residual)
             _store(start, count, residual, g_raw)
-    return g_matrix, g_shaper, g_nodes, g_tone
+    return g_matrix, g_shaper, g_coarse, g_fine, g_tone

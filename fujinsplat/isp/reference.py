@@ -6,8 +6,10 @@ Camera-linear RAW `[..., 3]` goes through six modules in a fixed order, colours 
 2. colour-correction row matrix: parent @ expm(generator)             -> linear display RGB, the "front" output
 3. Shaper257: a monotone curve on the rational coordinate             -> where the lattice is read, [0, 1]
 4. lattice: G9 + 0.1 tanh(R33), added to the asinh latent             -> linear display RGB
-5. Tone257: a monotone residual in the asinh latent                   -> linear display RGB
-6. output encoding: sRGB                                              -> encoded RGB, not clamped
+5. Tone257: a monotone residual in the asinh latent                   -> linear display RGB, or encoded RGB
+6. output encoding: none (Tone257 ends encoded: published), or sRGB   -> encoded RGB, not clamped
+
+Both lattices are read trilinearly first; the bound acts on what was read: G9(u) + 0.1 tanh(R33(u)).
 
 The curves are kept as deviations from the identity, so a zero parameter vector is the identity of its module.
 """
@@ -18,17 +20,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fujinsplat import color
+from fujinsplat.core import color
 
 SCALE = 0.05  # of the asinh latent and of the rational coordinate
 SEGMENTS = 256  # of Shaper257 and Tone257: 257 nodes
 COARSE, FINE = 9, 33  # nodes per side of G9 and R33
 RESIDUAL = 0.1  # bound of the fine lattice
 TONE_RANGE = 8.0  # Tone257 acts on latents in [-8, 8] and is the identity outside
-# No increment of a curve is smaller than this fraction of the curve's range: softplus is positive for every parameter
-# in exact arithmetic, and this keeps it so after float32 rounding (the smallest slope is then 2.6e-4).
-SMALLEST_INCREMENT = 1e-6
+# softplus is positive for every parameter in exact arithmetic; these keep a sum of it positive and finite in floats
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
 UNIT_SOFTPLUS = math.log(math.e - 1)  # softplus of it is 1: where a zero parameter sits
+CURVE_LIMIT = 4.0  # calibration keeps curve parameters within +- this
 
 
 class Operands(NamedTuple):
@@ -36,7 +38,8 @@ class Operands(NamedTuple):
 
     front: Tensor  # [3, 3] row matrix with the gains inside: linear = raw @ front
     shaper: Tensor  # [3, 257] deviation of the shaper from the identity on [0, 1]
-    lattice: Tensor  # [33, 33, 33, 3] latent action at the nodes, axes in the order r, g, b
+    coarse: Tensor  # [9, 9, 9, 3] G9: latent action at its nodes, axes in the order r, g, b
+    fine: Tensor  # [33, 33, 33, 3] R33: bounded by 0.1 tanh after it is read
     tone: Tensor  # [3, 257] deviation of the tone curve from the identity on [-8, 8]
 
 
@@ -50,9 +53,9 @@ def curve_deviation(parameter: Tensor, length: float) -> Tensor:
 
     The curve runs from 0 to `length` over 256 equal steps; its ends are fixed, so both deviations there are zero.
     """
-    weight = torch.nn.functional.softplus(parameter.double() + UNIT_SOFTPLUS).clamp(1e-30, 1e30)
+    weight = torch.nn.functional.softplus(parameter.double() + UNIT_SOFTPLUS).clamp(SMALLEST_WEIGHT, LARGEST_WEIGHT)
     share = weight / weight.sum(dim=-1, keepdim=True) - 1 / SEGMENTS
-    deviation = torch.cumsum(share * (1 - SEGMENTS * SMALLEST_INCREMENT), dim=-1) * length
+    deviation = torch.cumsum(share, dim=-1) * length
     # the last sum is zero up to rounding: say so exactly, or the tails would jump by an ulp
     return torch.nn.functional.pad(deviation[..., :-1], (1, 1)).to(parameter.dtype)
 
@@ -61,7 +64,7 @@ def coarse_to_fine(coarse: Tensor) -> Tensor:
     """G9 `[9, 9, 9, 3]` at the 33^3 nodes.
 
     33 nodes split each of the 8 coarse cells in exactly 4, and a trilinear function stays trilinear inside a part of
-    its cell: reading the result trilinearly equals reading G9 itself, so one lookup serves both lattices.
+    its cell: reading the result trilinearly equals reading G9 itself.
     """
     position = torch.arange(FINE, dtype=coarse.dtype, device=coarse.device) * ((COARSE - 1) / (FINE - 1))
     node = torch.arange(COARSE, dtype=coarse.dtype, device=coarse.device)
@@ -73,7 +76,10 @@ def coarse_to_fine(coarse: Tensor) -> Tensor:
 
 
 def lattice_nodes(g9: Tensor, r33: Tensor) -> Tensor:
-    """The latent action G9 + 0.1 tanh(R33) at the fine nodes, `[33, 33, 33, 3]`."""
+    """The latent action G9 + 0.1 tanh(R33) at the fine nodes, `[33, 33, 33, 3]`: for figures and smoothness terms.
+
+    Between nodes the action is not the trilinear reading of these values: `lattice_action` is.
+    """
     return (coarse_to_fine(g9) + RESIDUAL * torch.tanh(r33)).contiguous()
 
 
@@ -93,7 +99,7 @@ def read_curve(deviation: Tensor, position: Tensor) -> Tensor:
 
 
 def read_lattice(nodes: Tensor, position: Tensor) -> Tensor:
-    """Trilinear reading of `nodes` `[33, 33, 33, 3]` at `position` `[..., 3]` in [0, 1]."""
+    """Trilinear reading of `nodes` `[side, side, side, 3]` at `position` `[..., 3]` in [0, 1]."""
     side = nodes.shape[0]
     scaled = (position * (side - 1)).reshape(-1, 3)
     low = scaled.detach().floor().clamp(0, side - 2)
@@ -106,6 +112,11 @@ def read_lattice(nodes: Tensor, position: Tensor) -> Tensor:
         weight = math.prod(fraction[:, axis] if bit else 1 - fraction[:, axis] for axis, bit in enumerate(bits))
         action = action + weight[:, None] * flat[index + (bits[0] * side + bits[1]) * side + bits[2]]
     return action.reshape(position.shape)
+
+
+def lattice_action(coarse: Tensor, fine: Tensor, position: Tensor) -> Tensor:
+    """G9(u) + 0.1 tanh(R33(u)) at `position` `[..., 3]`: each lattice is read, then the fine one is bounded."""
+    return read_lattice(coarse, position) + RESIDUAL * torch.tanh(read_lattice(fine, position))
 
 
 def latent_step(linear: Tensor, action: Tensor) -> Tensor:
@@ -128,7 +139,7 @@ def pixels(operands: Operands, raw_linear: Tensor, encoding: str = "srgb") -> tu
     """RAW `[..., 3]` to (front output, lattice output, encoded RGB), each `[..., 3]`; the first two are linear."""
     front = raw_linear @ operands.front
     address = coordinate(front)
-    address = address + read_curve(operands.shaper, address)
-    lattice = latent_step(front, read_lattice(operands.lattice, address))
+    address = (address + read_curve(operands.shaper, address)).clamp(0, 1)
+    lattice = latent_step(front, lattice_action(operands.coarse, operands.fine, address))
     toned = latent_step(lattice, tone_action(operands.tone, lattice))
     return front, lattice, color.encode(toned) if encoding == "srgb" else toned

@@ -5,9 +5,9 @@ from typing import Protocol
 
 import numpy as np
 
-from fujinsplat.config import IspSettings
-from fujinsplat.errors import UserError
-from fujinsplat.progress import progress
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.progress import progress
+from fujinsplat.core.settings import IspSettings
 
 
 class Views(Protocol):

@@ -7,8 +7,9 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from fujinsplat.errors import UserError
-from fujinsplat.files import write_tensors
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import write_tensors
+from fujinsplat.core.reading import reader
 from fujinsplat.isp.model import ENCODINGS, BaseISP
 
 KIND = "fujinsplat base isp"
@@ -21,6 +22,7 @@ def save(base: BaseISP, path: Path | str, **metadata: str) -> None:
     write_tensors(path, tensors, notes)
 
 
+@reader("Base ISP", "calibrate or import it again")
 def load(path: Path | str) -> BaseISP:
     """Read a base that `save` wrote; its metadata is in `base.notes`."""
     try:
@@ -69,9 +71,10 @@ AUTHORS = {
 }
 
 
-def import_checkpoint(path: Path | str, encoding: str = "srgb") -> BaseISP:
+def import_checkpoint(path: Path | str, encoding: str = "none") -> BaseISP:
     """The authors' base checkpoint (a dict with `state_dict`) as ours; nothing but tensors is unpickled.
 
+    Its tone curve ends encoded, so no transfer curve follows; `srgb` is for a checkpoint of another make.
     Lattices may be stored with their colours last or first; with or without a leading axis of one.
     """
     try:

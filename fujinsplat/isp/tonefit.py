@@ -4,22 +4,42 @@ import numpy as np
 from scipy.linalg import solveh_banded
 from scipy.optimize import isotonic_regression
 
-from fujinsplat.isp.reference import SCALE, SEGMENTS, SMALLEST_INCREMENT, TONE_RANGE, UNIT_SOFTPLUS
+from fujinsplat.core import color
+from fujinsplat.isp.reference import CURVE_LIMIT, SCALE, SEGMENTS, TONE_RANGE, UNIT_SOFTPLUS
 
 STEP = 2 * TONE_RANGE / SEGMENTS
 NODES = np.linspace(-TONE_RANGE, TONE_RANGE, SEGMENTS + 1)
 # weights beside a mean weight of 1 per pixel: bending, another slope than the prior's, black elsewhere than at black
 BEND, SLOPE, BLACK = 1e-2, 1e-4, 1e-3
+# increments beside their mean that parameters within the limit can make; only their ratio counts
+LEAST, MOST = (float(np.logaddexp(0, limit + UNIT_SOFTPLUS)) for limit in (-CURVE_LIMIT, CURVE_LIMIT))
+ENCODED_KNEES = (-0.5, 3.9)  # latents between which a curve that ends encoded follows the encoding
 
 
 def latent(linear: np.ndarray) -> np.ndarray:
     return np.arcsinh(linear / SCALE)
 
 
-def sensitivity(linear: np.ndarray) -> np.ndarray:
-    """d encoded / d latent at display-linear values: makes latent least squares count encoded errors."""
+def toned(rgb_encoded: np.ndarray, encoding: str) -> np.ndarray:
+    """What the tone curve must end with to give the camera's RGB: linear light before an encoding, or RGB itself."""
+    return color.decode(rgb_encoded) if encoding == "srgb" else rgb_encoded
+
+
+def rest_curve(encoding: str) -> np.ndarray:
+    """Node values `[257]` of the curve that a tone keeps to where no pixel looks: the identity; or the sRGB encoding,
+    straight on to the ends of the range, where the curve itself ends encoded."""
+    if encoding == "srgb":
+        return NODES
+    low, high = ENCODED_KNEES
+    inside = np.linspace(low, high, 512)
+    follows = latent(color.encode(SCALE * np.sinh(inside)))
+    return np.interp(NODES, [NODES[0], *inside, NODES[-1]], [NODES[0], *follows, NODES[-1]])
+
+
+def sensitivity(linear: np.ndarray, encoding: str = "srgb") -> np.ndarray:
+    """d encoded / d latent at values of `toned`: makes latent least squares count encoded errors."""
     linear = np.clip(linear, 0.0, 1.0)
-    slope = np.where(linear <= 0.0031308, 12.92, 1.055 / 2.4 * np.maximum(linear, 0.0031308) ** (1 / 2.4 - 1))
+    slope = color.slope(linear) if encoding == "srgb" else 1.0
     return slope * np.sqrt(linear**2 + SCALE**2)
 
 
@@ -38,7 +58,7 @@ def fit_curve(
 
     Penalised least squares on the hat functions, ends fixed, then pool-adjacent-violators. Where no pixel looks the
     curve runs parallel to `prior` `[257]`. Without one that is slope 1: a constant gain in bright parts, and in dark
-    ones the way to black.
+    ones the way to black. Slopes stay within what curve parameters can make.
     """
     prior = NODES if prior is None else prior
     position = np.clip((x_latent + TONE_RANGE) / STEP, 0, SEGMENTS - 1e-6)
@@ -64,18 +84,18 @@ def fit_curve(
     banded[2, SEGMENTS // 2] += BLACK
     banded[2, [0, -1]] += 1e6
     fitted = prior + solveh_banded(banded, right)
-    fitted = isotonic_regression(fitted, weights=banded[2]).x
-    # strictly increasing, with the ends where the identity tails begin
-    increments = np.maximum(np.diff(fitted), 0) + 4 * SMALLEST_INCREMENT * 2 * TONE_RANGE
-    curve = np.concatenate([[0.0], np.cumsum(increments)])
-    return NODES[0] + curve * (2 * TONE_RANGE / curve[-1])
+    steepest = np.diff(isotonic_regression(fitted, weights=banded[2]).x).max() / STEP
+    flattest = LEAST * max(1.0, steepest / MOST)
+    fitted = isotonic_regression(fitted - flattest * NODES, weights=banded[2]).x + flattest * NODES
+    # the ends stay where the identity tails begin
+    return NODES[0] + (fitted - fitted[0]) * (2 * TONE_RANGE / (fitted[-1] - fitted[0]))
 
 
 def curve_parameter(curve: np.ndarray) -> np.ndarray:
-    """Softplus parameters `[256]` whose curve has the nodes `curve` `[257]`: inverts `reference.curve_deviation`."""
-    share = np.diff(curve) / (curve[-1] - curve[0])
-    share = (share - 1 / SEGMENTS) / (1 - SEGMENTS * SMALLEST_INCREMENT) + 1 / SEGMENTS
-    weight = np.maximum(share * SEGMENTS, 1e-9)  # mean 1: a straight curve is the zero parameter
+    """Softplus parameters `[256]` whose curve has the nodes `curve` `[257]`: inverts `reference.curve_deviation`, for
+    curves whose slopes the parameters' limit allows."""
+    weight = SEGMENTS * np.diff(curve) / (curve[-1] - curve[0])  # mean 1: a straight curve is the zero parameter
+    weight = np.maximum(weight * min(1.0, MOST / weight.max()), LEAST)
     return weight + np.log(-np.expm1(-weight)) - UNIT_SOFTPLUS
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fujinsplat.options import stage_app
+from fujinsplat.core.options import stage_app
 
 app = stage_app("Figures and report.html.")
 
@@ -35,8 +35,8 @@ def page_command(
     outline: OutlineOption = None,
 ) -> None:
     """One self-contained page: pictures, 3D views, tables, figures, and what ran."""
-    from fujinsplat.evaluate.outline import read_outline
     from fujinsplat.report.page import write_report
+    from fujinsplat.rows.outline import read_outline
 
     out = out or results / "report.html"
     content = write_report(results, read_outline(outline, results), out)
@@ -53,9 +53,9 @@ def figures_command(
     outline: OutlineOption = None,
 ) -> None:
     """The paper's figures as PNG and PDF. Without --figure: all that the results allow."""
-    from fujinsplat.errors import UserError
-    from fujinsplat.evaluate.outline import read_outline
+    from fujinsplat.core.errors import UserError
     from fujinsplat.report.figures import FIGURES, write_figure
+    from fujinsplat.rows.outline import read_outline
 
     build = read_outline(outline, results)
     for name in figure or FIGURES:
@@ -70,7 +70,7 @@ def figures_command(
 @app.command("highlights")
 def highlights_command(results: ResultsArgument, outline: OutlineOption = None) -> None:
     """The main numbers of a build, and where to look."""
-    from fujinsplat.evaluate.outline import read_outline
     from fujinsplat.report.highlights import highlights
+    from fujinsplat.rows.outline import read_outline
 
     typer.echo(highlights(results, read_outline(outline, results)))

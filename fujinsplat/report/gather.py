@@ -1,19 +1,20 @@
 """Everything the report shows, read from a results folder; what is not there becomes a sentence in `missing`."""
 
 import platform
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fujinsplat.config import StageSettings
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import read_json
+from fujinsplat.core.versions import installed
 from fujinsplat.evaluate.benchmarks import Run, read_runs
 from fujinsplat.evaluate.collect import Metrics, read_metrics
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.tables import TABLES, build_table
 from fujinsplat.evaluate.tables.model import Table
-from fujinsplat.evaluate.tables.scores import by_role
+from fujinsplat.paths import inside
 from fujinsplat.report.viewer import split_view
-from fujinsplat.versions import installed
 
 SLIDER_VIEWS = 3
 # pictures other stages leave, as (folder, pattern), with the sentence shown under each kind
@@ -21,10 +22,11 @@ COLLECTED = {
     "figures": ("*.png", "comparisons, curves, the pipeline"),
     "analysis": ("*/*.png", "the paper's read-only studies"),
     "synthetic": ("*/gallery.png", "synthetic observations beside real smoke"),
+    "smoke": ("*.png", "the smoke as the capture itself tells it"),
     "developed": ("*/{method}.png", "what the controller does to source views"),
     "controller": ("*.png", "training of the controller"),
 }
-MOST_OF_A_KIND = {"developed": 2, "synthetic": 2, "controller": 3}
+MOST_OF_A_KIND = {"smoke": 4, "developed": 2, "synthetic": 2, "controller": 3}
 CAPTIONS = {
     "figures/qualitative": "Held views: the smoky camera picture from the nearest pose, our renders, and the clean "
     "capture. Cyan insets enlarge the colour chart.",
@@ -56,6 +58,7 @@ class Pair:
     stem: str
     smoky: Path
     render: Path
+    title: str  # of the row that was rendered
 
 
 @dataclass
@@ -65,6 +68,7 @@ class Scene:
     scores: dict[str, float] = field(default_factory=dict)
     gain: float | None = None  # dB over the base without correction
     viewer: tuple[str, str] | str | None = None  # (shell, data), or why there is none
+    others: list[tuple[str, str]] = field(default_factory=list)  # 3D views of other methods: (title, page beside this)
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Content:
     tables: list[Table]
     figures: list[tuple[str, Path]]
     timings: list[Timing]
-    changed: list[tuple[str, str, str]]
+    changed: list[tuple[str, str, str, str]]
     versions: dict[str, str]
     averages: dict[str, float]
     missing: list[str]
@@ -96,13 +100,10 @@ def gather(results: Path, outline: Outline) -> Content:
     """Read `results/{dataset}`; never fails for a part that was not built."""
     if not results.is_dir():
         raise UserError(f"{results} does not exist; build something first, e.g. `snakemake --cores all`")
-    roles = by_role(outline)
-    method = roles.get("method") or next(iter(outline.variants), None)
-    metrics = read_metrics(results, outline.scenes, list(outline.variants))
+    method, base = outline.method, next(iter(outline.of_role("raw_base")), None)
+    metrics = read_metrics(results, outline.scenes, list(outline.rows))
     missing: list[str] = []
-    scenes = [
-        _scene(results, outline, name, method, roles.get("raw_base"), metrics, missing) for name in outline.scenes
-    ]
+    scenes = [_scene(results, outline, name, method, base, metrics, missing) for name in outline.scenes]
     averages = {}
     for metric in ("psnr", "ssim", "lpips"):
         value = metrics.average(outline.scenes, method, metric) if method else None
@@ -121,8 +122,8 @@ def gather(results: Path, outline: Outline) -> Content:
         [build_table(name, outline, results) for name in TABLES],
         figures,
         timings(read_runs(results), outline),
-        changed_settings(outline.settings),
-        versions(),
+        changed_settings(outline),
+        {**versions(), **processors(results)},
         averages,
         missing,
     )
@@ -145,24 +146,30 @@ def _scene(
     reference = metrics.scene(name, base, "psnr") if base else None
     if reference is not None and "psnr" in scene.scores:
         scene.gain = scene.scores["psnr"] - reference.mean
-    scene.pairs = slider_pairs(results, name, method) if method else []
+    shown = dict.fromkeys([*([method] if method else []), *outline.opening("smoke")[:1]])
+    scene.pairs = [pair for row in shown for pair in slider_pairs(results, name, row, outline.title(row))]
     if not scene.pairs:
         missing.append(f"{name}: no render at a source pose, so no before/after slider.")
-    view = results / "viewer" / f"{name}.html"
-    if outline.settings.report.viewer:
+    pages = {row: inside(results, "view_of", scene=name, variant=row) for row in outline.rows}
+    scene.others = [
+        (outline.title(row), page.relative_to(results).as_posix()) for row, page in pages.items() if page.is_file()
+    ]
+    view = inside(results, "view", scene=name)
+    if outline.viewer:
         scene.viewer = split_view(view.read_text()) if view.is_file() else f"{view.name} was not built"
         if isinstance(scene.viewer, str):
             missing.append(f"{name}: no 3D view. {scene.viewer}")
     return scene
 
 
-def slider_pairs(results: Path, scene: str, variant: str) -> list[Pair]:
+def slider_pairs(results: Path, scene: str, variant: str, title: str) -> list[Pair]:
     """Up to three source poses, evenly spread, that have both a smoky picture and a render."""
-    source, renders = results / "capture" / scene / "source", results / "renders_source" / scene / variant
+    source = inside(results, "source", scene=scene)
+    renders = inside(results, "renders_source", scene=scene, variant=variant)
     stems = [path.stem for path in sorted(source.glob("*.png")) if (renders / path.name).is_file()]
     count = min(SLIDER_VIEWS, len(stems))
     chosen = [stems[(2 * i + 1) * len(stems) // (2 * count)] for i in range(count)]
-    return [Pair(stem, source / f"{stem}.png", renders / f"{stem}.png") for stem in chosen]
+    return [Pair(stem, source / f"{stem}.png", renders / f"{stem}.png", title) for stem in chosen]
 
 
 def collect_figures(results: Path, method: str) -> list[tuple[str, Path]]:
@@ -195,7 +202,7 @@ def caption(path: Path, results: Path) -> str:
 
 def timings(runs: list[Run], outline: Outline) -> list[Timing]:
     """Runs of one kind together: names of scenes, variants, tables and figures are taken out of the job's name."""
-    special = {*outline.scenes, *outline.variants, *TABLES, *(Path(name).name for name in CAPTIONS)}
+    special = {*outline.scenes, *outline.rows, *TABLES, *(Path(name).name for name in CAPTIONS)}
     kinds: dict[str, list[Run]] = {}
     for run in runs:
         words = run.job.replace("/", ".").split(".")
@@ -209,14 +216,30 @@ def timings(runs: list[Run], outline: Outline) -> list[Timing]:
     return sorted(rows, key=lambda row: -row.seconds)
 
 
-def changed_settings(settings: StageSettings) -> list[tuple[str, str, str]]:
-    """`(setting, value here, the paper's value)` for every setting that differs."""
-    rows = []
-    for stage, values in settings.model_dump(mode="json", exclude_defaults=True).items():
-        paper = getattr(StageSettings(), stage)
-        for key, value in values.items():
-            rows.append((f"{stage}.{key}", str(value), str(getattr(paper, key))))
-    return rows
+def changed_settings(outline: Outline) -> list[tuple[str, str, str, str]]:
+    """`(setting, value here, the paper's value, rows)` for every setting that differs in some row's result."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for row in outline.rows.values():
+        for difference in row.differences:
+            found.setdefault(tuple(difference), []).append(row.title)
+    everywhere = len(outline.rows)
+    return [
+        (*difference, "all" if len(rows) == everywhere else ", ".join(rows))
+        for difference, rows in sorted(found.items())
+    ]
+
+
+def processors(results: Path) -> dict[str, str]:
+    """The CPUs that scores were trained and scored on: across machines equal code differs by tenths of a decibel."""
+    found: Counter[str] = Counter()
+    for path in sorted((results / "metrics").glob("*/*.json")):
+        about = read_json(path)
+        if isinstance(about, dict) and (
+            name := (about.get("training") or {}).get("processor") or about.get("processor")
+        ):
+            found[name] += 1
+    listed = "; ".join(f"{name} ({count} scores)" for name, count in found.most_common())
+    return {"CPU of the scores": listed} if listed else {}
 
 
 def versions() -> dict[str, str]:

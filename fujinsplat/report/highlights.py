@@ -8,7 +8,7 @@ from fujinsplat.evaluate.outline import Outline
 
 def highlights(results: Path, outline: Outline) -> str:
     """Mean scores of each variant that has any, scene names, and the files to open."""
-    variants = list(outline.variants)
+    variants = list(outline.rows)
     scenes = [scene for scene in outline.scenes if (results / "gaussians" / scene).is_dir()]
     metrics = read_metrics(results, scenes, variants)
     lines = [f"{outline.dataset}: {', '.join(scenes) or 'no scene built yet'}"]

@@ -3,10 +3,10 @@
 from html import escape
 from pathlib import Path
 
+from fujinsplat.core.files import atomic_file
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.tables.formats import footnotes, label
 from fujinsplat.evaluate.tables.model import Cell, Table
-from fujinsplat.files import atomic_file
 from fujinsplat.report.gather import Content, Scene, Timing, gather
 from fujinsplat.report.pictures import jpeg_url, png_url
 
@@ -44,7 +44,7 @@ def render(content: Content) -> str:
 
 
 def _lead(content: Content) -> str:
-    scenes, variants = len(content.scenes), len(content.outline.variants)
+    scenes, variants = len(content.scenes), len(content.outline.rows)
     title = escape(content.outline.title(content.method)) if content.method else "no variant"
     counts = f"{scenes} scene{'s' * (scenes > 1)}, {variants} variant{'s' * (variants > 1)}"
     return f"{counts}. Pictures and numbers below are those of <b>{title}</b> unless a table says otherwise."
@@ -89,6 +89,9 @@ def _scene(scene: Scene, content: Content) -> str:
         view = f'<button class="open-view" data-scene="{name}">Walk through it in 3D</button>'
     else:
         view = f'<p class="gap">{escape(scene.viewer)}</p>' if scene.viewer else ""
+    if scene.others:
+        links = " · ".join(f'<a href="{escape(page)}">{escape(title)}</a>' for title, page in scene.others)
+        view += f'\n<p class="numbers">Other methods in 3D: {links}</p>'
     return f"""<article class="scene" id="scene-{name}">
 <header><h3>{name}</h3><p class="numbers">{" · ".join(numbers)}</p></header>
 {slider}
@@ -103,12 +106,13 @@ def _slider(scene: Scene) -> str:
         smoky, (width, height) = jpeg_url(pair.smoky)
         render, _ = jpeg_url(pair.render)
         stem, name = escape(pair.stem), escape(scene.name)
-        what = f"{name}, view {stem}"
-        tabs.append(f'<button role="tab" aria-selected="{str(i == 0).lower()}" data-pose="{i}">view {stem}</button>')
+        title = escape(pair.title)
+        what, label = f"{name}, view {stem}, {title}", f"view {stem} · {title}"
+        tabs.append(f'<button role="tab" aria-selected="{str(i == 0).lower()}" data-pose="{i}">{label}</button>')
         panels.append(f"""<div class="compare" data-pose="{i}"{"" if i == 0 else " hidden"}>
-<img class="after" src="{render}" width="{width}" height="{height}" alt="{what}: our render">
+<img class="after" src="{render}" width="{width}" height="{height}" alt="{what}: render">
 <img class="before" src="{smoky}" width="{width}" height="{height}" alt="{what}: smoky camera picture">
-<span class="tag left">smoky camera</span><span class="tag right">our render</span><span class="handle"></span>
+<span class="tag left">smoky camera</span><span class="tag right">{title}</span><span class="handle"></span>
 <input type="range" min="0" max="100" value="50" step="0.1" aria-label="{what}: share of the smoky picture">
 </div>""")
     tabs_html = f'<div class="tabs" role="tablist">{"".join(tabs)}</div>' if len(tabs) > 1 else ""
@@ -201,16 +205,16 @@ def _figures(content: Content) -> str:
 def _run(content: Content) -> str:
     blocks = [_times(content.timings)]
     settings = [
-        f"<tr><th scope=row>{escape(k)}</th><td>{escape(v)}</td><td>{escape(p)}</td></tr>"
-        for k, v, p in content.changed
+        f"<tr><th scope=row>{escape(k)}</th><td>{escape(v)}</td><td>{escape(p)}</td><td>{escape(rows)}</td></tr>"
+        for k, v, p, rows in content.changed
     ]
     blocks.append(
         "<h3>Settings that differ from the paper's</h3>"
         + (
-            '<div class="scroll"><table class="plain"><thead><tr><th>Setting</th><th>This run</th><th>Paper</th></tr>'
-            f"</thead><tbody>{''.join(settings)}</tbody></table></div>"
+            '<div class="scroll"><table class="plain"><thead><tr><th>Setting</th><th>This run</th><th>Paper</th>'
+            f"<th>Rows</th></tr></thead><tbody>{''.join(settings)}</tbody></table></div>"
             if settings
-            else "<p>None: every setting has the paper's value.</p>"
+            else "<p>None: every setting that these rows depend on has the paper's value.</p>"
         )
     )
     items = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in content.versions.items())

@@ -4,7 +4,7 @@ import base64
 import io
 from pathlib import Path
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 
 SLIDER_WIDTH = 1000
 FIGURE_WIDTH = 1800

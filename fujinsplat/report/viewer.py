@@ -13,15 +13,16 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from fujinsplat.capture import read_cameras
-from fujinsplat.errors import UserError
-from fujinsplat.files import atomic_file, atomic_folder, sha256
-from fujinsplat.progress import say
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import atomic_file, atomic_folder, sha256
+from fujinsplat.core.progress import say
 
 TOOL = Path(__file__).with_name("viewer_tool")
 DATA_MARK = "/*fujinsplat:data*/"
@@ -110,7 +111,8 @@ def write_view(ply: Path, cameras: Path, out: Path, title: str) -> bool:
         page = make_view(ply, cameras, title)
     except ViewerMissing as missing:
         say(f"no 3D view of {title}: {missing}")
-        page = f"<!doctype html>\n{MISSING_MARK}\n<meta charset=utf-8><title>{title}</title>\n<p>{missing}</p>\n"
+        words = f"<title>{escape(title)}</title>\n<p>{escape(str(missing))}</p>"
+        page = f"<!doctype html>\n{MISSING_MARK}\n<meta charset=utf-8>{words}\n"
     with atomic_file(out) as temporary:
         temporary.write_text(page)
     return MISSING_MARK not in page

@@ -1,5 +1,5 @@
 """Train, render and export Gaussians."""
 
-from fujinsplat.lazy import exports
+from fujinsplat.core.lazy import exports
 
 __getattr__ = exports(__name__, {"rasterize": "raster.engine"})

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from fujinsplat.files import atomic_file
-from fujinsplat.progress import say
+from fujinsplat.core.files import atomic_file
+from fujinsplat.core.progress import say
 
 
 class Checkpoints:

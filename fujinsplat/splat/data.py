@@ -1,12 +1,15 @@
-"""What a scene is trained on: source cameras, and targets developed from the stored base pictures.
+"""What a scene is trained on: source cameras, and targets developed from the pictures of the row's front.
 
 A target is `T_p(Y^B)` clamped, decoded, area-resized in linear light to the training size, encoded. Pictures and
 targets are read and developed when first needed, and kept within a memory budget.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,16 +17,19 @@ from torch import Tensor
 
 from fujinsplat import flow
 from fujinsplat.capture import Camera, read_cameras, read_points
-from fujinsplat.color import decode, encode
-from fujinsplat.config import SplatSettings
+from fujinsplat.core import gpu
+from fujinsplat.core.color import decode, encode
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import SplatSettings
 from fujinsplat.develop.store import Developed
-from fujinsplat.errors import UserError
+from fujinsplat.views.store import Views
 
 CAMERA_MARGIN = 1.1  # 3DGS: the scene's extent is the cameras' spread, a tenth larger
 
 
-def area_weights(old: int, new: int, device: str) -> Tensor:
-    """Dense `[new, old]`: the share of each old pixel in each new one along one axis."""
+@cache
+def area_weights(old: int, new: int, device: str | torch.device) -> Tensor:
+    """Dense `[new, old]`: the share of each old pixel in each new one along one axis. Kept: do not write into it."""
     edges = torch.arange(new + 1, dtype=torch.float64) * (old / new)
     pixels = torch.arange(old, dtype=torch.float64)
     overlap = torch.minimum(edges[1:, None], pixels + 1) - torch.maximum(edges[:-1, None], pixels)
@@ -31,13 +37,13 @@ def area_weights(old: int, new: int, device: str) -> Tensor:
 
 
 class Budget:
-    """Tensors by key, the least recently used forgotten when their bytes exceed the limit."""
+    """Tensors (or what else has `nbytes`) by key, the least recently used forgotten when bytes exceed the limit."""
 
     def __init__(self, megabytes: float):
         self.limit, self.held = megabytes * 1e6, 0
-        self._kept: OrderedDict[tuple, Tensor] = OrderedDict()
+        self._kept: OrderedDict[tuple, Any] = OrderedDict()
 
-    def get(self, key: tuple, make) -> Tensor:
+    def get(self, key: tuple, make: Callable[[], Any]) -> Any:
         if key not in self._kept:
             made = make()
             self.held += made.nbytes
@@ -50,6 +56,38 @@ class Budget:
     def forget(self, kind: str) -> None:
         for key in [key for key in self._kept if key[0] == kind]:
             self.held -= self._kept.pop(key).nbytes
+
+
+@dataclass(frozen=True)
+class Palette:
+    """An 8-bit picture as its distinct colours, uint8 `[C, 3]`, and the place of each pixel's among them `[H W]`.
+
+    The flow takes each colour to one other: on a GPU every colour is developed once and pixels look theirs up, the same
+    picture for a fraction of the work. Gradients are summed by colour on the way back.
+    """
+
+    colours: Tensor
+    places: Tensor
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, picture: Tensor) -> "Palette":
+        """`picture` uint8 `[H, W, 3]`."""
+        red, green, blue = picture.to(torch.int32).unbind(-1)
+        codes, places = torch.unique(red * 65536 + green * 256 + blue, return_inverse=True)
+        colours = torch.stack([codes // 65536, codes // 256 % 256, codes % 256], -1).to(torch.uint8)
+        return cls(colours, places.view(-1).to(torch.int32), tuple(picture.shape))
+
+    @property
+    def nbytes(self) -> int:
+        return self.colours.nbytes + self.places.nbytes
+
+    def colours_encoded(self) -> Tensor:
+        return self.colours.to(torch.float32) / 255
+
+    def spread(self, values: Tensor) -> Tensor:
+        """A picture of `values [C, 3]`, one per colour."""
+        return values.index_select(0, self.places).view(self.shape)
 
 
 @dataclass(frozen=True)
@@ -70,12 +108,14 @@ def training_size(width: int, height: int, max_width: int) -> tuple[int, int]:
 class TrainingScene:
     """Source views, their targets and the points of one scene; refuses what cannot be trained."""
 
-    def __init__(self, developed: Path, cameras: Path, points: Path, settings: SplatSettings, device: str):
-        self.developed = Developed(developed)
+    def __init__(self, views: Path, developed: Path, cameras: Path, points: Path, settings: SplatSettings, device: str):
+        self.developed, self.pictures = Developed(developed), Views(views)
         known = {camera.stem: camera for camera in read_cameras(cameras, "source")}
         for stem in self.developed.stems:
             if stem not in known:
                 raise UserError(f"{cameras} has no camera for view {stem!r} of {developed}; build both again")
+            if stem not in self.pictures.stems:
+                raise UserError(f"{views} has no picture of view {stem!r} of {developed}; build both again")
         if len(self.developed.stems) < 2:
             raise UserError(
                 f"{developed} holds {len(self.developed.stems)} source view(s), and a scene needs at least two; "
@@ -85,22 +125,25 @@ class TrainingScene:
         if not len(self.xyz):
             raise UserError(f"{points} holds no points; run structure from motion again")
         self.device = device
-        self.views = [self._view(known[stem], settings.max_width) for stem in self.developed.stems]
+        self.cameras = [self._camera(known[stem], settings.max_width) for stem in self.developed.stems]
+        self.views = [self._view(camera) for camera in self.cameras]
         self.actions = torch.from_numpy(self.developed.actions).to(device)
         self._budget = Budget(settings.memory_mb)
 
     def __len__(self) -> int:
         return len(self.views)
 
-    def _view(self, camera: Camera, max_width: int) -> View:
-        width, height = training_size(camera.width, camera.height, max_width)
-        scaled = camera.scaled(width, height)
+    @staticmethod
+    def _camera(camera: Camera, max_width: int) -> Camera:
+        return camera.scaled(*training_size(camera.width, camera.height, max_width))
+
+    def _view(self, camera: Camera) -> View:
         return View(
             camera.stem,
-            torch.tensor(scaled.viewmat, dtype=torch.float32, device=self.device),
-            torch.tensor(scaled.K, dtype=torch.float32, device=self.device),
-            width,
-            height,
+            torch.tensor(camera.viewmat, dtype=torch.float32, device=self.device),
+            torch.tensor(camera.K, dtype=torch.float32, device=self.device),
+            camera.width,
+            camera.height,
         )
 
     @property
@@ -113,31 +156,47 @@ class TrainingScene:
         return radius if radius > 0 else 1.0
 
     def base(self, index: int) -> Tensor:
-        """`Y^B` of a view: float32 `[H, W, 3]`, encoded, at its stored size."""
+        """The picture a view starts from (`Y^B`): float32 `[H, W, 3]`, encoded, at its stored size."""
         stem = self.views[index].stem
 
         def read() -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(self.developed.base(stem))).to(self.device)
+            return torch.from_numpy(np.ascontiguousarray(self.pictures.encoded(stem))).to(self.device)
 
         return self._budget.get(("base", index), read).to(torch.float32) / 255
 
     def develop(self, index: int, action: Tensor) -> Tensor:
         """The target of a view under `action [P]`: encoded `[height, width, 3]`, differentiable in the action."""
-        view, base = self.views[index], self.base(index)
-        z = flow.apply(base[None], action[None], self.developed.K, self.developed.M)[0].clamp(0, 1)
-        if z.shape[:2] == (view.height, view.width):
+        view, K, M = self.views[index], self.developed.K, self.developed.M
+        if gpu.holds(action):
+            palette = self._palette(index)
+            base, spread, shape = palette.colours_encoded(), palette.spread, palette.shape
+        else:
+            base, spread = self.base(index), None
+            shape = base.shape
+        z = flow.apply(base[None], action[None], K, M)[0].clamp(0, 1)
+        same = shape[:2] == (view.height, view.width)
+        z = z if same else decode(z)
+        z = z if spread is None else spread(z)
+        if same:
             return z
-        rows = area_weights(z.shape[0], view.height, self.device)
-        columns = area_weights(z.shape[1], view.width, self.device)
-        linear = torch.einsum("ah,hwc,bw->abc", rows, decode(z), columns)
+        rows = area_weights(shape[0], view.height, self.device)
+        columns = area_weights(shape[1], view.width, self.device)
+        linear = torch.einsum("ah,hwc,bw->abc", rows, z, columns)
         return encode(linear.clamp(0, 1))
 
-    def target(self, index: int, actions: Tensor) -> Tensor:
+    def _palette(self, index: int) -> "Palette":
+        def make() -> Palette:
+            picture = torch.from_numpy(np.ascontiguousarray(self.pictures.encoded(self.views[index].stem)))
+            return Palette.of(picture.to(self.device))
+
+        return self._budget.get(("palette", index), make)
+
+    def target(self, index: int, actions: Tensor | Callable[[], Tensor]) -> Tensor:
         """The constant target of a view, developed once with its row of `actions [V, P]` and kept."""
 
         def make() -> Tensor:
             with torch.no_grad():
-                return self.develop(index, actions[index])
+                return self.develop(index, (actions() if callable(actions) else actions)[index])
 
         return self._budget.get(("target", index), make)
 

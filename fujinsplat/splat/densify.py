@@ -1,36 +1,8 @@
 """Densification: gsplat's DefaultStrategy with the paper's schedule, and a cap on the number of Gaussians."""
 
-import math
-
-import torch
-from gsplat.strategy import DefaultStrategy
-
-from fujinsplat.config import SplatSettings
+from fujinsplat.compat.gsplat_strategy import NEVER, BoundedStrategy
+from fujinsplat.core.settings import SplatSettings
 from fujinsplat.splat.schedule import Schedule
-
-NEVER = 1 << 40
-
-
-class BoundedStrategy(DefaultStrategy):
-    """DefaultStrategy that never grows past `limit`: where it would, only the steepest gradients are let through."""
-
-    limit: int = NEVER
-
-    @torch.no_grad()
-    def _grow_gs(self, params, optimizers, state, step):
-        room = self.limit - len(params["means"])
-        threshold = self.grow_grad2d
-        if room <= 0:
-            self.grow_grad2d = math.inf
-        else:
-            steepness = state["grad2d"] / state["count"].clamp_min(1)
-            if int((steepness > threshold).sum()) > room:
-                # duplication and splitting add one Gaussian each: the room's worth of the steepest may pass
-                self.grow_grad2d = float(torch.topk(steepness, room + 1).values[-1])
-        try:
-            return super()._grow_gs(params, optimizers, state, step)
-        finally:
-            self.grow_grad2d = threshold
 
 
 def strategy(settings: SplatSettings, schedule: Schedule) -> BoundedStrategy:

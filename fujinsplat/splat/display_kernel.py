@@ -1,10 +1,10 @@
-"""The display encoding of a render and its slope in one pass: clamp to [0, 1], then `fujinsplat.color.encode`."""
+"""The display encoding of a render and its slope in one pass: clamp to [0, 1], then `fujinsplat.core.color.encode`."""
 
 import numpy as np
 from numba import prange
 
-from fujinsplat import color
-from fujinsplat.isp.fastmath import exp32, log32
+from fujinsplat.core import color
+from fujinsplat.kernels.fastmath import exp32, log32
 from fujinsplat.splat.kernels import precise_parallel_kernel
 
 f4 = np.float32

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from fujinsplat.capture import Camera
-from fujinsplat.color import encode
-from fujinsplat.config import SplatSettings
-from fujinsplat.optim import Adam
-from fujinsplat.progress import progress
-from fujinsplat.splat.loss import photometric_loss, psnr
+from fujinsplat.compat.optim import Adam
+from fujinsplat.core.metrics import psnr
+from fujinsplat.core.progress import progress
+from fujinsplat.core.settings import SplatSettings
+from fujinsplat.splat.displays import EncodedDisplay
+from fujinsplat.splat.loss import photometric_loss
 from fujinsplat.splat.model import Gaussians
 from fujinsplat.splat.path import camera_path
 from fujinsplat.splat.raster.reference import harmonics
@@ -45,21 +46,24 @@ def refit(linear: Gaussians) -> Gaussians:
     basis = harmonics(sphere(DIRECTIONS), sh.shape[1]).to(sh.device)
     solve = torch.linalg.pinv(basis)
     fitted = torch.cat(
-        [torch.einsum("kd,ndc->nkc", solve, encode((basis @ part + 0.5).clamp(0, 1)) - 0.5) for part in sh.split(CHUNK)]
+        [torch.einsum("kd,ndc->nkc", solve, linear.display(basis @ part + 0.5) - 0.5) for part in sh.split(CHUNK)]
         or [sh]
     )
     values = {name: value.detach().clone() for name, value in p.items()}
-    return Gaussians(values | {"sh0": fitted[:, :1].contiguous(), "shN": fitted[:, 1:].contiguous()})
+    values |= {"sh0": fitted[:, :1].contiguous(), "shN": fitted[:, 1:].contiguous()}
+    return Gaussians(values, EncodedDisplay())
 
 
 def viewer_render(gaussians: Gaussians, camera: Camera) -> Tensor:
-    """As a viewer shows the exported file: display colours blended as they are, then clamped; `[H, W, 3]` encoded."""
+    """As a viewer shows the exported file: colours blended as they are, then clamped; `[H, W, 3]` encoded."""
     device = gaussians.parameters["means"].device
     return gaussians.render(*camera_tensors(camera, device))[0].clamp(0, 1)
 
 
 def bake(linear: Gaussians, cameras: list[Camera], settings: SplatSettings) -> Gaussians:
     """Display-encoded Gaussians for export: refit, then `bake_steps` updates against our own linear renders."""
+    if linear.display.colour == "encoded":  # blended as a viewer blends: nothing to fit
+        return Gaussians({name: value.detach().clone() for name, value in linear.parameters.items()}, linear.display)
     baked = refit(linear)
     if not len(linear):
         return baked

@@ -1,8 +1,21 @@
 """How the Gaussian kernels are compiled."""
 
+from collections.abc import Callable
+
 from numba import njit
 
-from fujinsplat.jit import kernel
+from fujinsplat.kernels.jit import kernel
+
+
+def named(function: Callable, variant: str) -> Callable:
+    """For helpers that one function makes in several variants: each with a name of its own.
+
+    A kept kernel carries its helpers by name. When kernels that were compiled in different processes are loaded into
+    one, helpers of one name are taken for each other, and the wrong one runs.
+    """
+    function.__name__ = function.__qualname__ = f"{function.__name__}_{variant}"
+    return function
+
 
 _COMMON = dict(boundscheck=False, nogil=True, error_model="numpy")
 

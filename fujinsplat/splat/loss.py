@@ -4,18 +4,22 @@ Both pictures receive a gradient: the render, for the Gaussians, and the develop
 here: the display encoding of a linear render, with a cheap gradient.
 """
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
+from fujinsplat.core import color, gpu
 from fujinsplat.splat import display_kernel
 from fujinsplat.splat import loss_kernel as kernel
 
 
 def _fused(picture: Tensor) -> bool:
     """Whether the kernels do it: float32 on the CPU."""
-    return picture.device.type == "cpu" and picture.dtype == torch.float32
+    return not gpu.holds(picture) and picture.dtype == torch.float32
 
 
 class _Photometric(torch.autograd.Function):
@@ -41,17 +45,44 @@ class _Photometric(torch.autograd.Function):
 
 
 def ssim(x: Tensor, y: Tensor) -> Tensor:
-    """Mean structural similarity of `[H, W, 3]` pictures: 11-tap Gaussian window of deviation 1.5, zeros outside."""
-    window = torch.as_tensor(kernel.WINDOW, dtype=x.dtype, device=x.device)
-    window = (window[:, None] * window[None, :]).expand(3, 1, -1, -1)
+    """Mean structural similarity of `[H, W, 3]` pictures: 11-tap Gaussian window of deviation 1.5, zeros outside.
 
-    def blur(picture: Tensor) -> Tensor:
-        return conv2d(picture.permute(2, 0, 1)[None], window, padding=kernel.RADIUS, groups=3)
-
-    m, n = blur(x), blur(y)
-    xx, yy, xy = blur(x * x) - m * m, blur(y * y) - n * n, blur(x * y) - m * n
+    The window is a product of two, so rows and columns are blurred one after the other, all five moments at once; the
+    colours of a pixel stay beside each other, and the taps along a row lie three apart.
+    """
+    height, width, _ = x.shape
+    down, along = _windows(x.dtype, x.device)
+    moments = torch.stack([x, y, x * x, y * y, x * y]).view(5, 1, height, 3 * width)
+    blurred = conv2d(moments, down, padding=(kernel.RADIUS, 0))
+    m, n, xx, yy, xy = conv2d(blurred, along, padding=(0, 3 * kernel.RADIUS), dilation=(1, 3)).unbind(0)
+    xx, yy, xy = xx - m * m, yy - n * n, xy - m * n
     c1, c2 = 0.01**2, 0.03**2
     return (((2 * m * n + c1) * (2 * xy + c2)) / ((m * m + n * n + c1) * (xx + yy + c2))).mean()
+
+
+@cache
+def _windows(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The window's two factors as weights of a convolution, kept on the device."""
+    taps = torch.as_tensor(kernel.WINDOW, dtype=dtype, device=device)
+    return taps.view(1, 1, -1, 1), taps.view(1, 1, 1, -1)
+
+
+@cache
+def _one_kernel_ssim() -> Callable | None:
+    """The package fused-ssim where it is installed: the same window and constants, in one kernel."""
+    try:
+        from fused_ssim import fused_ssim
+    except ImportError:
+        return None
+    return fused_ssim
+
+
+def _similarity(x: Tensor, y: Tensor) -> Tensor:
+    """`ssim`; in one kernel where it can be, which has gradients for its first picture alone."""
+    fused = _one_kernel_ssim()
+    if fused is None or y.requires_grad or not gpu.holds(x):
+        return ssim(x, y)
+    return fused(*(picture.permute(2, 0, 1)[None].contiguous() for picture in (x, y)), padding="same")
 
 
 def photometric_loss(rendered_encoded: Tensor, target_encoded: Tensor, weight: float) -> Tensor:
@@ -59,7 +90,7 @@ def photometric_loss(rendered_encoded: Tensor, target_encoded: Tensor, weight: f
     if _fused(rendered_encoded):
         return _Photometric.apply(rendered_encoded, target_encoded, weight)
     l1 = (rendered_encoded - target_encoded).abs().mean()
-    return (1 - weight) * l1 + weight * (1 - ssim(rendered_encoded, target_encoded))
+    return (1 - weight) * l1 + weight * (1 - _similarity(rendered_encoded, target_encoded))
 
 
 class _Display(torch.autograd.Function):
@@ -68,16 +99,16 @@ class _Display(torch.autograd.Function):
     @staticmethod
     def forward(ctx, linear: Tensor) -> Tensor:
         clamped = linear.clamp(0, 1)
-        power = clamped.clamp_min(0.0031308) ** (1 / 2.4)
-        toe = clamped <= 0.0031308
+        power = clamped.clamp_min(color.KNEE_LINEAR) ** color.POWER
+        toe = clamped <= color.KNEE_LINEAR
         ctx.save_for_backward(linear, power, toe)
-        return torch.where(toe, clamped * 12.92, power.mul_(1.055).sub_(0.055))
+        return torch.where(toe, clamped * color.TOE, power.mul_(color.SCALE).sub_(color.OFFSET))
 
     @staticmethod
     def backward(ctx, v: Tensor) -> Tensor:
-        linear, encoded, toe = ctx.saved_tensors  # `encoded` holds 1.055 x^(1/2.4) - 0.055
-        slope = (encoded + 0.055) / (2.4 * linear.clamp_min(0.0031308))
-        slope = torch.where(toe, 12.92, slope)
+        linear, encoded, toe = ctx.saved_tensors  # `encoded` holds the curve above its toe
+        slope = (encoded + color.OFFSET) * color.POWER / linear.clamp_min(color.KNEE_LINEAR)
+        slope = torch.where(toe, color.TOE, slope)
         return v * slope.masked_fill_((linear < 0) | (linear > 1), 0)
 
 
@@ -100,8 +131,3 @@ class _FusedDisplay(torch.autograd.Function):
 def display(linear: Tensor) -> Tensor:
     """A linear render as it is shown and compared: clamped to [0, 1], sRGB-encoded."""
     return (_FusedDisplay if _fused(linear) else _Display).apply(linear)
-
-
-def psnr(a: Tensor, b: Tensor) -> float:
-    """Peak signal-to-noise ratio of two pictures in [0, 1], dB; capped at 100 so that logs stay plain numbers."""
-    return min(100.0, -10 * float(torch.log10((a.detach() - b.detach()).square().mean() + 1e-12)))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from fujinsplat.capture import Camera
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 
 
 def camera_path(cameras: list[Camera], frames: int) -> list[Camera]:

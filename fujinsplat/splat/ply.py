@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fujinsplat.errors import UserError
-from fujinsplat.files import atomic_file
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import atomic_file
+from fujinsplat.core.reading import reader
 from fujinsplat.splat.model import Gaussians
 
 
@@ -29,6 +30,7 @@ def write_ply(path: Path | str, gaussians: Gaussians, comments: tuple[str, ...] 
         temporary.write_bytes(("\n".join(header) + "\n").encode() + table.tobytes())
 
 
+@reader("3DGS PLY", "export it again")
 def read_ply(path: Path | str) -> Gaussians:
     """A 3DGS PLY as Gaussians (display colours, as stored)."""
     from plyfile import PlyData, PlyElementParseError, PlyHeaderParseError

@@ -7,9 +7,7 @@ based on.
 
 from dataclasses import dataclass
 
-from fujinsplat.config import SplatSettings
-
-PAPER_ITERATIONS = SplatSettings.model_fields["iterations"].default
+from fujinsplat.core.settings import PAPER_ITERATIONS, SplatSettings
 
 
 @dataclass(frozen=True)
@@ -19,12 +17,12 @@ class Schedule:
     densify_from: int
     densify_until: int
     densify_every: int
-    delta_from: int
-    delta_until: int
+    lr_horizon: int
 
     @staticmethod
-    def of(settings: SplatSettings) -> "Schedule":
-        share = settings.iterations / PAPER_ITERATIONS
+    def of(settings: SplatSettings, published: int = PAPER_ITERATIONS) -> "Schedule":
+        """`published`: the length of the run that the windows in `settings` are for."""
+        share = settings.iterations / published
 
         def scaled(iteration: int) -> int:
             return round(iteration * share)
@@ -35,13 +33,15 @@ class Schedule:
             densify_from=scaled(settings.densify_from),
             densify_until=scaled(settings.densify_until),
             densify_every=settings.densify_every,
-            delta_from=scaled(settings.delta_from),
-            delta_until=scaled(settings.delta_until),
+            lr_horizon=max(2, scaled(settings.lr_horizon)),
         )
+
+    def position_rate(self, iteration: int, settings: SplatSettings) -> float:
+        """The positions' learning rate at `iteration` (from 1), in units of the scene's extent: an exponential decay
+        from `lr_means` to `lr_means_final`, which it reaches at the horizon and keeps."""
+        done = min((iteration - 1) / (self.lr_horizon - 1), 1.0)
+        return settings.lr_means ** (1 - done) * settings.lr_means_final**done
 
     def sh_degree(self, iteration: int, highest: int) -> int:
         """Active SH degree at `iteration` (from 1)."""
         return min(highest, iteration // self.sh_interval)
-
-    def in_delta_window(self, iteration: int) -> bool:
-        return self.delta_from < iteration <= self.delta_until

@@ -1,4 +1,4 @@
-"""More operations on the flow's explicit vectors (`fujinsplat.flow.simd`), for the pixel loops of the rasteriser.
+"""More operations on the flow's explicit vectors (`fujinsplat.kernels.simd`), for the pixel loops of the rasteriser.
 
 Written down like this the loops run at full width on every CPU and compile the same way each time; left to the
 compiler they are vectorised only when it can prove, or test at run time, that nothing overlaps. Vectors of eight
@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from fujinsplat.flow.simd import CONTRACT, Vector, splat, store  # also registers + - * for vectors
+from fujinsplat.kernels.simd import CONTRACT, Vector, splat, store  # also registers + - * for vectors
 
 __all__ = [
     "LANES",

@@ -1,79 +1,105 @@
 """MIT Multi-Illumination: which of its RAW captures are used, and getting them [supp. F].
 
-1,400 captures of the 985 training scenes: each scene once, 415 of them twice, exposure 1, never a direction in which
-the flash looks at the camera, never a test scene (`everett*`). The plan is a function of the list of scenes alone.
+Each scene has a folder `multilum/raw/SCENE/` with `listing.txt`, the names of its RAW files. 1,400 captures of the 985
+training scenes are used: each scene once, the first-ranked ones twice; exposure 1, never a direction in which the flash
+looks at the camera, never a test scene (`everett*`). Scenes rank by the SHA-256 of `90202|SCENE`, the directions of one
+scene (by their number) by that of `90202|SCENE|DIRECTION`; so the plan is a function of the listings alone.
 """
 
 import csv
 import hashlib
-import json
-import os
-import time
-import urllib.error
-import urllib.request
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
-from fujinsplat.errors import UserError
-from fujinsplat.files import atomic_file, read_json, sha256, write_json
-from fujinsplat.progress import progress, say
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import atomic_file, read_json, sha256, write_json
+from fujinsplat.core.progress import progress, say
+from fujinsplat.synthesis.download import download, fetch_text
 from fujinsplat.synthesis.sheet import COLUMNS, SHEET, TRAIN
 
-SERVER = "https://data.csail.mit.edu/multilum"
-PATTERN = "{scene}/dir_{direction}_exp{exposure}.ARW"
+SERVER = "https://data.csail.mit.edu"
+FOLDER = "multilum/raw"
+LISTING = "listing.txt"
 SCENES = "https://raw.githubusercontent.com/lmurmann/multi_illumination/master/scenes.json"
 TEST_PREFIX = "everett"
+SEED = 90202
 FRONTAL = frozenset({2, 3, 19, 20, 21, 22, 24})
-DIRECTIONS = tuple(d for d in range(25) if d not in FRONTAL)
 CAPTURES = 1400
 EXPOSURE = 1
 RECORD = "downloads.json"
-CHUNK = 1 << 20
-ATTEMPTS, WAIT = 4, 2.0
+LISTINGS = ".listings"  # folder of fetched listings, so that a stopped run need not ask again
+SCENE = re.compile(r"[A-Za-z0-9_][\w.+-]{0,99}")  # becomes a file's name: cannot lead out of the folder
+NAME = re.compile(r"dir_?(\d+)(?:\D+exp_?(\d+))?[^/]*\.arw$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Planned:
     scene: str
     direction: int
-    exposure: int = EXPOSURE
+    file: str  # its name on the server
 
     @property
     def name(self) -> str:
         return f"{self.scene}_dir{self.direction}"
 
-    def url(self, server: str, pattern: str) -> str:
-        path = pattern.format(scene=self.scene, direction=self.direction, exposure=self.exposure)
-        return f"{server.rstrip('/')}/{path}"
+    def url(self, server: str) -> str:
+        return f"{_folder(server, self.scene)}/{quote(self.file)}"
 
 
-def plan(scenes: list[str], captures: int = CAPTURES) -> list[Planned]:
-    """Every training scene once, then as many of them a second time, under another direction, as `captures` needs."""
-    training = sorted({scene for scene in scenes if not scene.startswith(TEST_PREFIX)})
-    if not training:
+def _folder(server: str, scene: str) -> str:
+    return f"{server.rstrip('/')}/{FOLDER}/{quote(scene)}"
+
+
+def rank(*parts: object) -> str:
+    """What scenes and directions are sorted by."""
+    return hashlib.sha256("|".join(map(str, (SEED, *parts))).encode()).hexdigest()
+
+
+def usable(listing: str) -> dict[int, str]:
+    """File by direction of one scene's listing: RAW files of exposure 1 (or of none, where names state none)."""
+    found = {}
+    for line in listing.splitlines():
+        for word in line.split():
+            match = NAME.search(word)
+            if match and int(match[1]) not in FRONTAL and match[2] in (None, str(EXPOSURE)):
+                found.setdefault(int(match[1]), word.rsplit("/", 1)[-1])
+    return found
+
+
+def training(scenes: list[str]) -> list[str]:
+    """Training scenes by rank."""
+    for scene in scenes:
+        if not SCENE.fullmatch(scene):
+            raise UserError(f"the list of scenes names {scene[:80]!r}, which is no name of a folder; give plain names")
+    chosen = sorted({scene for scene in scenes if not scene.startswith(TEST_PREFIX)}, key=rank)
+    if not chosen:
         raise UserError("the list of scenes holds no training scene; give names that do not start with everett")
-    wanted = min(captures, 2 * len(training))
-    order = sorted(training, key=lambda scene: hashlib.sha256(scene.encode()).hexdigest())
-    twice = set(order[: max(0, wanted - len(training))])
-    chosen = []
-    for scene in training if wanted >= len(training) else sorted(order[:wanted]):
-        first = int(hashlib.sha256(f"direction/{scene}".encode()).hexdigest(), 16) % len(DIRECTIONS)
-        chosen.append(Planned(scene, DIRECTIONS[first]))
-        if scene in twice:
-            chosen.append(Planned(scene, DIRECTIONS[(first + len(DIRECTIONS) // 2) % len(DIRECTIONS)]))
     return chosen
+
+
+def plan(listings: dict[str, str], captures: int = CAPTURES) -> list[Planned]:
+    """Every training scene once, under its first-ranked direction; then by rank a second time, under the next one, and
+    so on until there are `captures`."""
+    files = {scene: usable(listings[scene]) for scene in training(list(listings))}
+    directions = {scene: sorted(found, key=lambda d, s=scene: rank(s, d)) for scene, found in files.items()}
+    chosen: list[Planned] = []
+    for turn in range(max((len(order) for order in directions.values()), default=0)):
+        for scene, order in directions.items():
+            if turn < len(order) and len(chosen) < captures:
+                chosen.append(Planned(scene, order[turn], files[scene][order[turn]]))
+    if not chosen:
+        raise UserError(f"no listing names a RAW file of exposure {EXPOSURE}; check --server")
+    return sorted(chosen, key=lambda one: (one.scene, one.direction))
 
 
 def read_scenes(source: str) -> list[str]:
     """Scene names from a text file (one per line), the dataset's scenes.json, or the address of one."""
-    if source.startswith(("http://", "https://")):
-        try:
-            with urllib.request.urlopen(source, timeout=60) as response:
-                text = response.read().decode()
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"the list of scenes at {source} is not reachable ({error}); save it to a file and give --scenes FILE"
-            ) from None
+    import json
+
+    if "://" in source:
+        text = fetch_text(source, "save it to a file and give --scenes FILE")
     else:
         try:
             text = Path(source).read_text()
@@ -89,13 +115,34 @@ def read_scenes(source: str) -> list[str]:
         ) from None
 
 
+def check_raw(path: Path) -> None:
+    """A file counts once LibRaw has opened it."""
+    from fujinsplat.capture.raw import raw_size
+
+    raw_size(path)
+
+
+def read_listings(scenes: list[str], server: str, folder: Path) -> dict[str, str]:
+    """The listing of every scene, from the server or from an earlier, stopped run."""
+    listings = {}
+    for scene in progress(scenes, "listings", unit="scene"):
+        kept = folder / LISTINGS / f"{quote(scene, safe='')}.txt"
+        if not kept.is_file():
+            text = fetch_text(f"{_folder(server, scene)}/{LISTING}", f"check --server and the scene name {scene}")
+            with atomic_file(kept) as temporary:
+                temporary.write_text(text)
+        listings[scene] = kept.read_text()
+    return listings
+
+
 def acquire(
-    folder: Path, server: str | None, scenes: str | None, pattern: str | None, captures: int, plan_only: bool
+    folder: Path, server: str | None, scenes: str | None, captures: int, largest_mb: float, plan_only: bool
 ) -> None:
     """Write `captures.csv` and download what it lists. What is already there and intact is not fetched again."""
-    folder = Path(folder)
-    server, pattern = server or SERVER, pattern or PATTERN
-    planned = plan(read_scenes(scenes or SCENES), captures)
+    folder, server = Path(folder), server or SERVER
+    ranked = training(read_scenes(scenes or SCENES))
+    # listings beyond the wanted number of scenes would not change the plan
+    planned = plan(read_listings(ranked[:captures], server, folder), captures)
     with atomic_file(folder / SHEET) as temporary, temporary.open("w", newline="") as stream:
         rows = csv.writer(stream, lineterminator="\n")
         rows.writerow(COLUMNS)
@@ -108,54 +155,11 @@ def acquire(
         path = folder / f"{item.name}.ARW"
         if path.is_file() and record.get(item.name) == sha256(path):
             continue
-        record[item.name] = download(item.url(server, pattern), path)
-        write_json(folder / RECORD, record)
-
-
-def download(url: str, path: Path) -> str:
-    """Fetch `url` to `path` and return its SHA-256. A part left by a stopped run is continued where it ends.
-
-    A file is complete when the server's length is reached; until then it is called `.part`.
-    """
-    part = path.with_name(f".{path.name}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for attempt in range(ATTEMPTS):
+        digest = download(item.url(server), path, int(largest_mb * 1e6))
         try:
-            _fetch(url, part)
-            break
-        except urllib.error.HTTPError as error:
-            if error.code < 500:
-                raise UserError(
-                    f"{url}: the server answers {error.code} {error.reason}; check --server and --pattern"
-                ) from None
-            reason = f"{error.code} {error.reason}"
-        except (OSError, EOFError) as error:
-            reason = str(error)
-        if attempt == ATTEMPTS - 1:
-            raise UserError(f"{url} could not be fetched ({reason}); run the same command again to go on")
-        time.sleep(WAIT * (attempt + 1))
-    digest = sha256(part)
-    os.replace(part, path)
-    return digest
-
-
-def _fetch(url: str, part: Path) -> None:
-    """One attempt: ask for what is missing; a server that sends everything instead starts the part again."""
-    have = part.stat().st_size if part.is_file() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
-    try:
-        response = urllib.request.urlopen(request, timeout=60)
-    except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # nothing is missing, or the part is longer than the file: fetch it whole
-            part.unlink()
-            return _fetch(url, part)
-        raise
-    with response:
-        continued = response.status == 206
-        length = response.headers.get("Content-Length")
-        total = None if length is None else int(length) + (have if continued else 0)
-        with part.open("ab" if continued else "wb") as stream:
-            while chunk := response.read(CHUNK):
-                stream.write(chunk)
-    if total is not None and part.stat().st_size != total:
-        raise EOFError(f"connection ended after {part.stat().st_size} of {total} bytes")
+            check_raw(path)
+        except UserError:
+            path.unlink()  # what is no photograph does not count as one
+            raise
+        record[item.name] = digest
+        write_json(folder / RECORD, record)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.color import encode
+from fujinsplat.core.color import encode
 from fujinsplat.flow.layout import COUPLING_BOUND, channels
-from fujinsplat.synthesis.fitted import fidelity, refine
-from fujinsplat.synthesis.published import OFFSET_LIMIT, curve_coefficients, target_curve
+from fujinsplat.synthesis.fitted_labels import fidelity, refine
+from fujinsplat.synthesis.published_labels import OFFSET_LIMIT, curve_coefficients, target_curve
 
 STORED = Path(__file__).with_name("basis.safetensors")
 SETTINGS = ((7, 16), (5, 16), (9, 16), (11, 16), (7, 8), (7, 22), (7, 32))  # the capacity study [Tab. 4]
@@ -139,8 +139,8 @@ def fit_polynomial(K: int, M: int, draws: int = 700, rounds: int = 14, seed: int
 
 def make_stored(out: Path) -> None:
     """Fit and write the polynomials of all capacity settings."""
-    from fujinsplat.files import write_tensors
-    from fujinsplat.progress import say
+    from fujinsplat.core.files import write_tensors
+    from fujinsplat.core.progress import say
 
     made = {}
     for K, M in SETTINGS:

@@ -12,16 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.color import luminance
-from fujinsplat.config import CaptureSettings, SynthesisSettings
-from fujinsplat.errors import UserError
-from fujinsplat.files import write_tensors
-from fujinsplat.progress import progress
+from fujinsplat.core.color import luminance
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import write_tensors
+from fujinsplat.core.progress import progress
+from fujinsplat.core.reading import reader
+from fujinsplat.core.settings import CaptureSettings, SynthesisSettings
 from fujinsplat.synthesis.depth import depth_range, relative
 from fujinsplat.synthesis.sheet import Capture
 
-FORMAT = "fujinsplat captures 2"
+FORMAT = "fujinsplat captures 3"
 MEASURED = 1_000_000  # pixels a median is taken of, at most
+REDUCED = (1506, 1006)  # long and short side that a larger capture is area-reduced to before its summary is made
 
 
 def seed_of(name: str, seed: int, purpose: str) -> np.random.Generator:
@@ -72,6 +74,7 @@ class Captures:
         write_tensors(path, arrays, {"format": FORMAT, "names": json.dumps(self.names), "key": key})
 
     @classmethod
+    @reader("shard of captures", "build it again", place=1)
     def load(cls, path: Path | str, key: str | None = None) -> "Captures":
         """Read a shard; with `key`, only one that was saved under it (KeyError otherwise)."""
         from safetensors import SafetensorError, safe_open
@@ -104,6 +107,19 @@ def neighbours(length: int, side: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return lower, upper, position - lower
 
 
+def reduced(raw_u16: np.ndarray) -> np.ndarray:
+    """A capture `[H, W, 3]` area-reduced to the published size, where it is larger: source views come area-reduced to
+    the camera's picture, and a bilinear summary of full-size RAW would keep noise that theirs has lost."""
+    height, width = raw_u16.shape[:2]
+    long, short = REDUCED
+    size = (long, short) if width >= height else (short, long)
+    if width <= size[0] and height <= size[1]:
+        return raw_u16
+    from fujinsplat.capture.grid import area_resize
+
+    return np.rint(area_resize(raw_u16, min(size[0], width), min(size[1], height))).astype(np.uint16)
+
+
 def interpolate(taps: np.ndarray, blend: np.ndarray) -> np.ndarray:
     """Summary `[3, S, S]` of float taps `[S, S, 2, 2, 3]` with fractions `[2, S]`, clamped to [0, 1]."""
     down, across = blend[0][:, None, None], blend[1][None, :, None]
@@ -119,8 +135,9 @@ def keep(
     flat = raw_u16.reshape(-1, 3)
     random = seed_of(capture.name, settings.seed, "pixels")
     chosen = random.choice(len(flat), settings.pixels, replace=len(flat) < settings.pixels)
-    top, bottom, down = neighbours(height, settings.summary)
-    left, right, across = neighbours(width, settings.summary)
+    small = reduced(raw_u16)
+    top, bottom, down = neighbours(small.shape[0], settings.summary)
+    left, right, across = neighbours(small.shape[1], settings.summary)
     rows, columns = np.stack([top, bottom], -1)[:, None, :, None], np.stack([left, right], -1)[None, :, None, :]
     rows, columns = np.broadcast_arrays(rows, columns)
     stride = max(1, int(np.ceil(np.sqrt(len(flat) / MEASURED))))
@@ -129,13 +146,13 @@ def keep(
         raise UserError(
             f"{capture.path}: the median of its green channel is 0, so no gain can be set; take it off the sheet"
         )
-    down_all = (np.concatenate([chosen // width, rows.ravel()]) + 0.5) / height
-    across_all = (np.concatenate([chosen % width, columns.ravel()]) + 0.5) / width
+    down_all = np.concatenate([(chosen // width + 0.5) / height, (rows.ravel() + 0.5) / small.shape[0]])
+    across_all = np.concatenate([(chosen % width + 0.5) / width, (columns.ravel() + 0.5) / small.shape[1]])
     depth_rows = (down_all * depth.shape[0]).astype(np.intp)
     depth_columns = (across_all * depth.shape[1]).astype(np.intp)
     return Captures(
         pixels=flat[chosen][None],
-        taps=raw_u16[rows, columns][None],
+        taps=small[rows, columns][None],
         blend=np.stack([down, across])[None],
         white_balance=np.asarray(white_balance, np.float64)[None],
         median=np.array([np.median(luminance(seen))]),

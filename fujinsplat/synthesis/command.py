@@ -1,14 +1,14 @@
-"""`fujinsplat synthesis`: base, sample, draw, observe, report; and acquire, network, basis."""
+"""`fujinsplat synthesis`: base, sample, draw, observe; and acquire, network, basis."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fujinsplat.config import SynthesisSettings
-from fujinsplat.configfile import stage_settings
-from fujinsplat.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
-from fujinsplat.runtime import use_threads
+from fujinsplat.core.options import DeviceOption, SettingsOption, ThreadsOption, stage_app
+from fujinsplat.core.runtime import use_threads
+from fujinsplat.core.settings import SynthesisSettings
+from fujinsplat.core.validation import stage_settings
 
 app = stage_app("Make labelled synthetic RAW observations.")
 
@@ -30,7 +30,7 @@ def base(
     """Fit the captures' one colour matrix."""
     use_threads(threads)
     given = stage_settings(SynthesisSettings, settings)
-    from fujinsplat.progress import say
+    from fujinsplat.core.progress import say
     from fujinsplat.synthesis.external import fit_matrix, save_matrix
     from fujinsplat.synthesis.sheet import read_sheet
 
@@ -52,7 +52,7 @@ def sample(
     """Decode one shard of captures and keep what synthesis needs. A killed run goes on where it stopped."""
     use_threads(threads)
     given = stage_settings(SynthesisSettings, settings)
-    from fujinsplat.runtime import pick_device
+    from fujinsplat.core.runtime import pick_device
     from fujinsplat.synthesis import captures, sheet
 
     members = sheet.shard(sheet.read_sheet(folder), given.shard, shard)
@@ -102,18 +102,6 @@ def observe(
 
 
 @app.command()
-def report(
-    shards: Annotated[list[Path], typer.Argument(help="All shards of one recipe's observations.")],
-    draws: Annotated[Path, typer.Option(help="The recipe's draws.")],
-    out: Annotated[Path, typer.Option(help="Ranges, cycles and out-of-range fractions, .json.")],
-) -> None:
-    """Say what was drawn, how well the cycles close, and what fell out of range."""
-    from fujinsplat.synthesis.run import report_to_file
-
-    report_to_file(shards, draws, out)
-
-
-@app.command()
 def gallery(
     folder: Folder,
     captures: Annotated[list[Path], typer.Option(help="A shard of sampled captures. May be repeated.")],
@@ -144,16 +132,18 @@ def network(
 @app.command()
 def acquire(
     folder: Annotated[Path, typer.Argument(help="Where captures and captures.csv go.")],
-    server: Annotated[str | None, typer.Option(help="Where the dataset is served.")] = None,
+    server: Annotated[
+        str | None, typer.Option(help="Where multilum/raw/SCENE/listing.txt and the files beside it are served.")
+    ] = None,
     scenes: Annotated[str | None, typer.Option(help="Scene names: a text file, scenes.json, or its address.")] = None,
-    pattern: Annotated[str | None, typer.Option(help="A file on the server: {scene}, {direction}, {exposure}.")] = None,
     captures: Annotated[int, typer.Option(min=1, help="How many.")] = 1400,
+    largest_mb: Annotated[float, typer.Option(min=0.001, help="A file larger than this is refused.")] = 100,
     plan_only: Annotated[bool, typer.Option("--plan", help="Write the plan and stop.")] = False,
 ) -> None:
     """MIT Multi-Illumination: plan its 1,400 captures and download them; a stopped run goes on where it stopped."""
     from fujinsplat.synthesis.acquire import acquire as run
 
-    run(folder, server, scenes, pattern, captures, plan_only)
+    run(folder, server, scenes, captures, largest_mb, plan_only)
 
 
 @app.command(hidden=True)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.color import encode, luminance
-from fujinsplat.errors import UserError
+from fujinsplat.core.color import encode, luminance
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.reading import load_array
 from fujinsplat.synthesis.sheet import Capture
 
 SIDE = 518  # the network's input
@@ -51,14 +52,9 @@ class DepthFiles:
 
     def read(self, capture: Capture) -> np.ndarray:
         path = self.path(capture)
-        try:
-            return np.load(path, allow_pickle=False)
-        except FileNotFoundError:
-            raise UserError(
-                f"{path} does not exist; put the depth map there, or set synthesis.depth: network"
-            ) from None
-        except (ValueError, OSError) as error:
-            raise UserError(f"{path} is not a readable array ({error}); make it again") from None
+        if not path.exists():
+            raise UserError(f"{path} does not exist; put the depth map there, or set synthesis.depth: network")
+        return load_array(path, "depth map", "make it again")
 
 
 class DepthNetwork:
@@ -137,7 +133,7 @@ def fetch_network(model: str, revision: str, out: Path) -> None:
     """Put the network's files into `out`: from a local folder, the hub's cache, or the hub."""
     import shutil
 
-    from fujinsplat.files import atomic_folder
+    from fujinsplat.core.files import atomic_folder
 
     local = Path(model)
     if local.is_dir():

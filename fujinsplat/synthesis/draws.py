@@ -14,14 +14,15 @@ import numpy as np
 import torch
 
 from fujinsplat.actions.population import Pair, Population
-from fujinsplat.color import luminance
-from fujinsplat.config import SynthesisSettings
-from fujinsplat.errors import UserError
-from fujinsplat.files import write_tensors
-from fujinsplat.progress import progress
+from fujinsplat.core.color import luminance
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import write_tensors
+from fujinsplat.core.progress import progress
+from fujinsplat.core.reading import reader
+from fujinsplat.core.settings import SynthesisSettings
 from fujinsplat.synthesis.captures import Captures, seed_of
-from fujinsplat.synthesis.compiler import compile_labels
 from fujinsplat.synthesis.external import ExternalBase, Tone
+from fujinsplat.synthesis.labels import compile_labels
 from fujinsplat.synthesis.recipe import Recipe
 from fujinsplat.synthesis.smoke import GRID, Smoke, find_smoke, measured
 
@@ -89,6 +90,7 @@ class Draws:
         write_tensors(path, arrays, {"format": FORMAT, **{k: json.dumps(v, sort_keys=True) for k, v in texts.items()}})
 
     @classmethod
+    @reader("file of draws", "build it again", place=1)
     def load(cls, path: Path | str) -> "Draws":
         from safetensors import SafetensorError, safe_open
 
@@ -143,7 +145,9 @@ def make_draws(
     stretch = np.exp(settings.relight * np.array([random.random() for random in randoms]))
     thin = np.where(lights, LIGHTEST * np.array([random.random() for random in randoms]), 1.0)
     smokes: list[Smoke | None] = [None] * len(rows)
-    if settings.smoke == "room" and recipe.draws == "veil" and recipe.coordinate == "base":
+    # a restricted label cannot undo what lies in a room: its observation is always its own inverse
+    whole = recipe.curves and recipe.couplings
+    if settings.smoke == "room" and recipe.draws == "veil" and recipe.coordinate == "base" and whole:
         bases = [ExternalBase(matrix, tone) for tone in scene_tones]
         smokes, pivot, contrast = lay_smoke(
             captures, take, bases, gain, stretch, chosen, pivot, contrast, settings, randoms
@@ -342,7 +346,7 @@ def compiled(
     pivot: np.ndarray, contrast: np.ndarray, recipe: Recipe, knee: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels `[n, P]` (float32 values), and the floor and ceiling `[n]` between which clean colours are invertible."""
-    from fujinsplat.color import encode
+    from fujinsplat.core.color import encode
     from fujinsplat.flow import apply
     from fujinsplat.synthesis.restrict import only_couplings, only_curves
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.color import decode, encode
-from fujinsplat.errors import UserError
-from fujinsplat.files import read_json, write_json
+from fujinsplat.core.color import decode, encode
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import read_json, write_json
+from fujinsplat.core.reading import reader
 from fujinsplat.synthesis.sheet import Capture
 
 CLIPPED = 0.98  # of the sensor's range: a clipped pixel says nothing about the matrix
@@ -109,7 +110,7 @@ def _pair(capture: Capture) -> tuple[np.ndarray, np.ndarray]:
     import rawpy
 
     from fujinsplat.capture.raw import read_raw
-    from fujinsplat.config import CaptureSettings
+    from fujinsplat.core.settings import CaptureSettings
 
     raw = read_raw(capture.path, CaptureSettings())
     with rawpy.imread(str(capture.path)) as file:
@@ -140,6 +141,7 @@ def save_matrix(path: Path | str, matrix: np.ndarray, names: list[str], misfit: 
     write_json(path, {"matrix": matrix.tolist(), "captures": names, "misfit": misfit})
 
 
+@reader("matrix of the external base", "build it with `fujinsplat synthesis base`")
 def load_matrix(path: Path | str) -> np.ndarray:
     values = read_json(path)
     matrix = np.asarray(values.get("matrix") if isinstance(values, dict) else None, np.float64)

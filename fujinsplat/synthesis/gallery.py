@@ -13,9 +13,9 @@ from fujinsplat.actions.population import Population
 from fujinsplat.actions.population import load as load_population
 from fujinsplat.capture import SourceViews
 from fujinsplat.capture.raw import read_raw
-from fujinsplat.color import encode, luminance
-from fujinsplat.config import CaptureSettings
-from fujinsplat.report.style import BLUE, VERMILION, WIDE, figure, save
+from fujinsplat.core.color import encode, luminance
+from fujinsplat.core.settings import CaptureSettings
+from fujinsplat.core.style import BLUE, VERMILION, WIDE, figure, save
 from fujinsplat.synthesis.captures import Captures
 from fujinsplat.synthesis.draws import Draws
 from fujinsplat.synthesis.external import ExternalBase

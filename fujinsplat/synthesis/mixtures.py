@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 from fujinsplat.synthesis.recipe import Recipe
 
 STRENGTHS = (0.4, 1.1)  # of a mixture's coefficients; supp. E's vocabulary goes from 0.25 to 1

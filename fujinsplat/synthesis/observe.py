@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fujinsplat.color import encode
-from fujinsplat.errors import UserError
-from fujinsplat.files import write_tensors
+from fujinsplat.core.color import encode
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import write_tensors
+from fujinsplat.core.progress import progress
 from fujinsplat.flow import apply, invert
-from fujinsplat.progress import progress
 from fujinsplat.synthesis.captures import Captures, interpolate
 from fujinsplat.synthesis.draws import Draws
 

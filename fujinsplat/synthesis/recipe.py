@@ -1,47 +1,46 @@
-"""A recipe: which labels, drawn how, of which shape. Its name is the folder of its observations. Pure Python."""
+"""A recipe: which labels, drawn how, of which shape; the facts that draws and observations carry with them."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from fujinsplat.config import SynthesisSettings, Variant
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import FlowSettings, SynthesisSettings
 
-K, M = Variant.model_fields["K"].default, Variant.model_fields["M"].default
+
+def leaves_out(settings: SynthesisSettings) -> bool:
+    """Whether each scene has a recipe of its own, without its own pairs: drawn from fitted actions, or asked for."""
+    return settings.draws == "actions" or settings.population == "leave_out"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The default is the method's. `without` leaves one scene's pairs out of the draws."""
+    """`name` is the folder of its observations. `without` leaves one scene's pairs out of the draws."""
 
+    name: str = "default"
     labels: str = "published"
     coordinate: str = "base"
     draws: str = "veil"
-    K: int = K
-    M: int = M
+    K: int = FlowSettings().K
+    M: int = FlowSettings().M
     curves: bool = True
     couplings: bool = True
     without: str | None = None
 
     @classmethod
-    def of(cls, variant: Variant, settings: SynthesisSettings, scene: str | None = None) -> "Recipe":
-        """The recipe a variant asks for; drawn from actions, each scene has its own, without that scene's pairs."""
-        draws = variant.draws or settings.draws
-        return cls(
-            variant.labels or settings.labels,
-            variant.coordinate or settings.coordinate,
-            draws,
-            variant.K,
-            variant.M,
-            variant.curves,
-            variant.couplings,
-            scene if draws == "actions" else None,
-        )
+    def of(cls, name: str, settings: SynthesisSettings, flow: FlowSettings, without: str | None = None) -> "Recipe":
+        """The recipe of these settings."""
+        curves, couplings = settings.action != "couplings", settings.action != "curves"
+        shape = (flow.K, flow.M, curves, couplings)
+        return cls(name, settings.labels, settings.coordinate, settings.draws, *shape, without)
 
-    @property
-    def name(self) -> str:
-        """`published`, `fitted`, `published-raw`, `published-k5`, `published-curves`, `actions-without-Scene`, …"""
-        parts = [self.labels if self.draws == "veil" else "actions"]
-        parts += [] if self.coordinate == "base" else ["raw"]
-        parts += [] if K == self.K else [f"k{self.K}"]
-        parts += [] if M == self.M else [f"m{self.M}"]
-        if self.curves != self.couplings:
-            parts.append("curves" if self.curves else "couplings")
-        return "-".join(parts) + (f"-without-{self.without}" if self.without else "")
+    def described(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, given: str) -> "Recipe":
+        """A recipe from JSON; what it does not name is as in the method."""
+        try:
+            return cls(**json.loads(given))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"--recipe {given}: {error}; give a JSON object") from None

@@ -2,9 +2,9 @@
 
 import torch
 
+from fujinsplat.compat.optim import Adam
 from fujinsplat.flow import apply, probe_grid
 from fujinsplat.flow.layout import pack, split
-from fujinsplat.optim import Adam
 
 STEPS, RATE, CHUNK = 150, 3e-2, 32
 

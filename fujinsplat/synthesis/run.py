@@ -1,16 +1,14 @@
 """From files to files, for the commands."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.config import SynthesisSettings
-from fujinsplat.errors import UserError
-from fujinsplat.files import write_json
-from fujinsplat.progress import say
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.progress import say
+from fujinsplat.core.settings import SynthesisSettings
 from fujinsplat.synthesis.captures import Captures
-from fujinsplat.synthesis.draws import Draws, make_draws
+from fujinsplat.synthesis.draws import make_draws
 from fujinsplat.synthesis.external import Tone, load_matrix, tone_of
 from fujinsplat.synthesis.recipe import Recipe
 
@@ -28,7 +26,7 @@ def draw_to_file(
     """Draw for all captures of all shards, in the order of the shards' names."""
     from fujinsplat.actions.population import load as load_population
 
-    chosen = _recipe(recipe, settings)
+    chosen = Recipe.read(recipe)
     kept = Captures.joined([Captures.load(path) for path in sorted(captures)])
     experts = _experts(actions, chosen) if chosen.draws == "actions" else None
     measured = load_population(population)
@@ -39,15 +37,6 @@ def draw_to_file(
     say(
         f"{len(draws)} draws, t {low:.2f}-{high:.2f}, median {draws.notes['contrast_median']:.2f}, recipe {chosen.name}"
     )
-
-
-def _recipe(given: str, settings: SynthesisSettings) -> Recipe:
-    """A recipe from JSON; what it does not name is as the settings say."""
-    usual = {"labels": settings.labels, "coordinate": settings.coordinate, "draws": settings.draws}
-    try:
-        return Recipe(**{**usual, **json.loads(given)})
-    except (ValueError, TypeError) as error:
-        raise UserError(f"--recipe {given}: {error}; give a JSON object") from None
 
 
 def _experts(paths: list[Path], recipe: Recipe) -> dict[str, np.ndarray]:
@@ -74,29 +63,3 @@ def _tones(paths: list[Path], population) -> dict[str, Tone]:
     return {
         path.stem: tone_of(load(path), np.asarray(balances.get(path.stem, population.white_balance))) for path in paths
     }
-
-
-def report_to_file(shards: list[Path], draws: Path, out: Path) -> None:
-    """What was drawn, how well cycles close, and the fractions that fell out of range."""
-    from safetensors import safe_open
-
-    outside: list[dict] = []
-    cycles: list[dict] = []
-    for path in sorted(shards):
-        with safe_open(str(path), "np") as stream:
-            notes = stream.metadata()
-        outside += json.loads(notes["outside"])
-        cycles += json.loads(notes["cycles"])
-    drawn = Draws.load(draws)
-    write_json(
-        out,
-        {
-            "recipe": drawn.recipe.name,
-            "observations": len(outside),
-            "captures": len(set(drawn.capture)),
-            "draws": drawn.notes,
-            "worst_cycle_db": {name: min(c[name] for c in cycles) for name in cycles[0]},
-            "outside_mean": {name: float(np.mean([o[name] for o in outside])) for name in outside[0]},
-            "outside_worst": {name: max(o[name] for o in outside) for name in outside[0]},
-        },
-    )

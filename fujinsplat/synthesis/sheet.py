@@ -4,7 +4,7 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 
 SHEET = "captures.csv"
 COLUMNS = ("name", "path", "split")

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fujinsplat.color import decode
-from fujinsplat.files import write_json
+from fujinsplat.core.color import decode
+from fujinsplat.core.files import write_json
 
 GAINS = (2.0, 1.0, 1.6)
 

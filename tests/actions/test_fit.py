@@ -7,8 +7,8 @@ import torch
 from fujinsplat import flow
 from fujinsplat.actions.fit import draw_pixels, fit, fit_scene, sample
 from fujinsplat.capture import SourceViews
-from fujinsplat.config import ActionsSettings
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import ActionsSettings
 from fujinsplat.flow.photometric import Target, photometric, plain
 from fujinsplat.isp import load
 
@@ -67,7 +67,7 @@ def test_pixels_follow_from_the_view_alone():
 def test_a_missing_twin_is_named(views, scene, tmp_path):
     import shutil
 
-    from fujinsplat.files import read_json, write_json
+    from fujinsplat.core.files import read_json, write_json
 
     shutil.copytree(scene.clean, tmp_path / "clean")
     write_json(tmp_path / "clean" / "views.json", read_json(scene.clean / "views.json")[:-1])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fujinsplat.actions import population as P
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "population.md"
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from fujinsplat.actions import veil
 from fujinsplat.actions.measure import fit_pair
-from fujinsplat.color import decode
+from fujinsplat.core.color import decode
 
 level = st.floats(0.05, 0.6)
 pivots = st.tuples(level, level, level)

@@ -20,7 +20,7 @@ def actions(scene, tmp_path_factory):
     from fujinsplat import flow
     from fujinsplat.actions.fit import fit_scene
     from fujinsplat.capture import SourceViews
-    from fujinsplat.config import ActionsSettings
+    from fujinsplat.core.settings import ActionsSettings
     from fujinsplat.isp import load
 
     path = tmp_path_factory.mktemp("actions") / "base.safetensors"

@@ -15,7 +15,7 @@ from fujinsplat.analysis.family import (
     validation_mask,
     vocabulary,
 )
-from fujinsplat.config import AnalysisSettings
+from fujinsplat.core.settings import AnalysisSettings
 
 SETTINGS = AnalysisSettings(probes=5)
 
@@ -60,7 +60,13 @@ def test_the_vocabulary_has_33_entries_and_holds_its_prototypes():
 def test_every_fourth_sorted_stem_validates_in_each_scene():
     scenes, stems = ["A"] * 9 + ["B"] * 5, [f"{i:02d}" for i in range(9)] + [f"{i:02d}" for i in range(5)]
     mask = validation_mask(scenes, stems)
-    assert [s + t for s, t, m in zip(scenes, stems, mask, strict=True) if m] == ["A03", "A07", "B03"]
+    assert [s + t for s, t, m in zip(scenes, stems, mask, strict=True) if m] == ["A00", "A04", "A08", "B00", "B04"]
+    counts = (25, 23, 22, 25, 26, 25, 26, 23)  # RealX3D
+    published = validation_mask(
+        [f"scene{k}" for k, count in enumerate(counts) for _ in range(count)],
+        [f"{i:04d}" for count in counts for i in range(count)],
+    )
+    assert (published.sum(), (~published).sum()) == (53, 142)
     order = np.random.default_rng(0).permutation(14)
     assert np.array_equal(validation_mask([scenes[i] for i in order], [stems[i] for i in order]), mask[order])
 

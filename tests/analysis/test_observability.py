@@ -6,8 +6,8 @@ import torch
 
 from fujinsplat import flow
 from fujinsplat.analysis import observability
-from fujinsplat.analysis.observability import IDENTITY_DIRECTIONS, probe_jacobian, rank, visible
-from fujinsplat.config import ActionsSettings, AnalysisSettings
+from fujinsplat.analysis.observability import IDENTITY_DIRECTIONS, probe_jacobian, published_pairs, rank, visible
+from fujinsplat.core.settings import ActionsSettings, AnalysisSettings
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +65,12 @@ def test_the_study_on_a_scene(scene):
     assert rows[1]["refitted"].startswith("Mine view")
     again = observability.study({"Mine": views}, experts, settings, how)
     assert again[1] == result
+
+
+def test_the_papers_own_pairs_are_refitted_on_its_scenes():
+    from types import SimpleNamespace
+
+    views = lambda *stems: (SimpleNamespace(stems=list(stems)), None, None)  # noqa: E731
+    scenes = {"Hinoki": views("DSC0010", "DSC0011"), "Tsubaki": views("0003", "0013")}
+    assert published_pairs(scenes) == [("Hinoki", "DSC0011"), ("Tsubaki", "0003")]
+    assert published_pairs({"Hinoki": views("0011")}) == [] == published_pairs({"Hinoki": views(), "Tsubaki": views()})

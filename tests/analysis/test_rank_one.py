@@ -6,8 +6,9 @@ import pytest
 from hypothesis import assume, given, settings
 
 from fujinsplat.analysis import rank_one
-from fujinsplat.analysis.rank_one import AngleCounts, angle, pairwise_median, psnr, spectrum
+from fujinsplat.analysis.rank_one import AngleCounts, angle, pairwise_median, spectrum
 from fujinsplat.capture import SourceViews
+from fujinsplat.core.metrics import psnr
 from fujinsplat.isp import load
 
 component = st.floats(-1, 1)
@@ -35,7 +36,7 @@ def test_a_residual_without_structure_has_a_third():
 
 
 def test_no_smoke_is_no_error():
-    assert spectrum(np.zeros((10, 3))).rho.tolist() == [1, 1, 1] and psnr(np.zeros(3)) == 100
+    assert spectrum(np.zeros((10, 3))).rho.tolist() == [1, 1, 1] and psnr(np.zeros(3), np.zeros(3)) == 100
 
 
 def test_the_best_rank_one_error_is_what_rho_says():

@@ -9,7 +9,7 @@ import tifffile
 from PIL import Image
 from plyfile import PlyData, PlyElement
 
-from fujinsplat.color import encode
+from fujinsplat.core.color import encode
 
 WIDTH, HEIGHT, BLACK, WHITE = 48, 32, 512, 16383
 WHITE_BALANCE = (2428 / 1024, 1.0, 1700 / 1024)
@@ -216,8 +216,12 @@ class Capture:
 
 @pytest.fixture
 def capture(world, tmp_path, capsys, monkeypatch) -> Capture:
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_WAIT_POLICY"):
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_WAIT_POLICY"):
         monkeypatch.setenv(name, "1")  # the commands set these; monkeypatch puts the old ones back
+    import numba
+
+    # numba reads its variable again when it compiles, and refuses another number once its threads run
+    monkeypatch.setenv("NUMBA_NUM_THREADS", str(numba.config.NUMBA_NUM_THREADS))
     return Capture(world, tmp_path / "results" / "capture" / world.scene, capsys, monkeypatch)
 
 

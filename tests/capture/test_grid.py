@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fujinsplat.capture.grid import AspectError, area_resize, on_one_grid, resize_rgb
 from fujinsplat.capture.raw import Raw
-from fujinsplat.color import encode
+from fujinsplat.core.color import encode
 
 
 def raw_of(linear: np.ndarray, **more) -> Raw:

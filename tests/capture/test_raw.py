@@ -5,8 +5,8 @@ import pytest
 import rawpy
 
 from fujinsplat.capture.raw import camera_matrix, read_raw
-from fujinsplat.config import CaptureSettings
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import CaptureSettings
 
 SETTINGS = CaptureSettings()
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from fujinsplat.capture import HeldViews, SourceViews, read_cameras, read_points
 from fujinsplat.capture.layout import scene_files
-from fujinsplat.color import encode
-from fujinsplat.errors import UserError
+from fujinsplat.core.color import encode
+from fujinsplat.core.errors import UserError
 
 STEMS = ["0001", "0002", "0003"]
 

@@ -7,7 +7,7 @@ import torch
 
 from fujinsplat.controller import Controller, load, save
 from fujinsplat.controller.store import import_weights
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 
 
 @pytest.fixture
@@ -84,3 +84,18 @@ def test_bad_weights_are_named(controller, tmp_path):
     (tmp_path / "junk.safetensors").write_bytes(b"junk")
     with pytest.raises(UserError, match="not a readable"):
         load(tmp_path / "junk.safetensors")
+
+
+def test_the_import_command_writes_a_controller_that_looks_once(controller, tmp_path):
+    from typer.testing import CliRunner
+
+    from fujinsplat.controller.command import app
+
+    given, out = tmp_path / "controller.pt", tmp_path / "controller.safetensors"
+    torch.save(dict(controller.state_dict()), given)  # 30 plain tensors, as the authors store them
+    assert len(controller.state_dict()) == 30
+    done = CliRunner().invoke(app, ["import", str(given), "--out", str(out)])
+    assert done.exit_code == 0 and load(out).notes["presentations"] == "1"
+    out.unlink()
+    assert CliRunner().invoke(app, ["import", str(given), "--knots", "8", "--out", str(out)]).exit_code != 0
+    assert not out.exists()

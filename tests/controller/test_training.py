@@ -8,12 +8,13 @@ import pytest
 import torch
 from torch.nn.functional import smooth_l1_loss
 
-from fujinsplat.color import decode
-from fujinsplat.config import ControllerSettings
 from fujinsplat.controller.data import batch_at
 from fujinsplat.controller.losses import function_loss, parameter_loss, reconstruction_loss
+from fujinsplat.controller.network import Controller
 from fujinsplat.controller.presentations import PRESENTATIONS, predict, presented
 from fujinsplat.controller.training import train
+from fujinsplat.core.color import decode
+from fujinsplat.core.settings import ControllerSettings
 from fujinsplat.flow import apply, probe_grid
 from fujinsplat.flow.photometric import Target
 
@@ -58,6 +59,21 @@ def test_presentations_are_the_eight_of_the_square():
     assert torch.equal(shown[4], shown[0].flip(2))
     for picture in shown:
         assert torch.equal(picture.flatten().sort().values, summary[0].flatten().sort().values)
+
+
+def test_predictions_average_as_many_presentations_as_asked():
+    controller = Controller.seeded(1)
+    with torch.no_grad():
+        for head in (*controller.curve_heads, controller.coupling_head):
+            head.weight.normal_(generator=torch.Generator().manual_seed(0))
+    summaries = torch.rand(3, 3, 64, 64)
+    with torch.no_grad():
+        turned = [controller(presented(summaries, torch.full((3,), turn))) for turn in range(PRESENTATIONS)]
+    torch.testing.assert_close(predict(controller, summaries, 1), turned[0])
+    torch.testing.assert_close(predict(controller, summaries, 2), (turned[0] + turned[1]) / 2)
+    torch.testing.assert_close(predict(controller, summaries), torch.stack(turned).mean(dim=0))
+    controller.notes = {"presentations": "1"}  # as a file of a controller that looks once says
+    torch.testing.assert_close(predict(controller, summaries), turned[0])
 
 
 def test_prediction_does_not_depend_on_how_the_camera_was_held(observations):
@@ -142,7 +158,7 @@ def test_a_killed_process_resumes(observations, tmp_path):
 
     import numpy as np
 
-    from fujinsplat.files import write_tensors
+    from fujinsplat.core.files import write_tensors
 
     shard = tmp_path / "0000.safetensors"
     arrays = {name: getattr(observations, name).numpy() for name in ("base", "label")}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fujinsplat.config import DemoSettings
+from fujinsplat.core.settings import DemoSettings
 
 SMALL = DemoSettings(width=96, height=64, source_views=6, held_views=2, points=500, external=6)
 TINY = DemoSettings(width=32, height=32, source_views=2, held_views=1, points=60, external=2)

@@ -12,7 +12,7 @@ from fujinsplat.demo import camera, sensor
 
 
 def test_shares_no_code_with_the_base_isp():
-    code = "import sys, fujinsplat.demo.scene, fujinsplat.demo.external as _; print(sorted(sys.modules))"
+    code = "import sys, fujinsplat.demo.world, fujinsplat.demo.external as _; print(sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "fujinsplat.demo.camera" in loaded
     assert "fujinsplat.isp" not in loaded and "fujinsplat.flow" not in loaded and "fujinsplat.splat" not in loaded

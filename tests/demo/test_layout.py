@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from plyfile import PlyData
 
-from fujinsplat.config import DemoSettings
+from fujinsplat.core.settings import DemoSettings
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_colmap_model_agrees_with_transforms_and_points(scene, frames, points):
 
 def test_points_are_covered_by_two_source_views_and_lie_on_what_is_seen(scene, frames, points, small):
     from fujinsplat.demo.render import PAD, look
-    from fujinsplat.demo.scene import stage
+    from fujinsplat.demo.world import stage
 
     assert len(points) == round(small.points * 1.03)
     poses, given = frames["train"]
@@ -120,8 +120,8 @@ def test_colour_chart_is_in_every_held_view():
     """The ray caster's own answer, at the default settings: nothing hides the chart's middle."""
     from fujinsplat.demo.geometry import MATERIAL, trace
     from fujinsplat.demo.materials import KIND
-    from fujinsplat.demo.scene import stage
     from fujinsplat.demo.weather import SCENES
+    from fujinsplat.demo.world import stage
 
     for name in SCENES:
         world, _, held = stage(name, DemoSettings())

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from fujinsplat.core.files import sha256
 from fujinsplat.demo import write_external, write_scene
-from fujinsplat.files import sha256
 
 
 def digests(folder: Path) -> dict[str, str]:

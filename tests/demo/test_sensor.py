@@ -61,8 +61,8 @@ def test_clean_exposure_and_brighter_rendering(scene, decode):
     """RAW reads dark; the camera's picture of the same light is about three times as bright."""
     from PIL import Image
 
-    from fujinsplat.color import decode as linearise
-    from fujinsplat.color import luminance
+    from fujinsplat.core.color import decode as linearise
+    from fujinsplat.core.color import luminance
 
     raw = [np.median(luminance(decode(p))) for p in sorted((scene / "val").glob("*.dng"))]
     pictures = [np.asarray(Image.open(p)) / 255 for p in sorted((scene / "val").glob("*.JPG"))]

@@ -101,7 +101,7 @@ def test_one_action_for_all_views_loses_a_decibel_in_a_wide_scene(scene):
     """Per-view correction has something to do: actions fitted per view beat the best shared one."""
     import torch
 
-    from fujinsplat.color import decode as linearise
+    from fujinsplat.core.color import decode as linearise
     from fujinsplat.flow import apply
 
     stems = sorted(p.stem for p in (scene / "train").glob("*.JPG"))

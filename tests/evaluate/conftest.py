@@ -4,24 +4,41 @@ from pathlib import Path
 
 import pytest
 
-from fujinsplat.config import Variant
-from fujinsplat.evaluate.outline import Outline
-from fujinsplat.evaluate.scene import write_csv
+from fujinsplat.evaluate.outline import Outline, RowFacts
+from fujinsplat.evaluate.paper import line_names
+from fujinsplat.evaluate.scoring import write_csv
+from fujinsplat.rows.outline import facts
+from fujinsplat.rows.registries import AllSettings
+from fujinsplat.rows.row import RowSpec, compose
 
-VARIANTS = {
-    "ours": Variant(title="FujinSplat"),
-    "raw_base": Variant(title="RAW base only", input="none", curves=False, couplings=False, delta=False),
-    "rgb_base": Variant(input="none", base="none", curves=False, couplings=False, delta=False),
-    "rgb_input": Variant(input="rgb"),
-    "curves_only": Variant(couplings=False, delta=False),
-    "couplings_only": Variant(curves=False, delta=False),
-    "no_delta": Variant(title="w/o Δ-ISP", delta=False),
-    "reconstruction": Variant(objective="reconstruction", delta=False),
-    "fitted_labels": Variant(labels="fitted"),
-    "k5": Variant(K=5),
-    "m_8": Variant(M=8, title="8 knots & more"),
-    "oracle": Variant(input="none", delta=False, oracle="clean"),
+ROWS = {
+    "ours": {"title": "FujinSplat", "correction": "controller", "reconcile": "delta", "paper": "FujinSplat"},
+    "raw_base": {"title": "RAW base only", "paper": "RAW base only"},
+    "rgb_base": {"front": "camera", "paper": "RGB base only"},
+    "rgb_input": {"like": "ours", "settings": {"controller": {"input": "rgb"}}, "paper": "RGB input"},
+    "curves_only": {"like": "no_delta", "settings": {"synthesis": {"action": "curves"}}, "paper": "Curves only"},
+    "couplings_only": {
+        "like": "no_delta",
+        "settings": {"synthesis": {"action": "couplings"}},
+        "paper": "Couplings only",
+    },
+    "no_delta": {"title": "w/o Δ-ISP", "like": "ours", "reconcile": "none", "paper": "w/o Δ-ISP"},
+    "reconstruction": {
+        "like": "no_delta",
+        "settings": {"controller": {"objective": "reconstruction"}},
+        "paper": "Reconstruction objective",
+    },
+    "fitted_labels": {"like": "ours", "settings": {"synthesis": {"labels": "fitted"}}},
+    "k5": {"like": "ours", "settings": {"flow": {"K": 5}}, "paper": "K=5"},
+    "m_8": {"title": "8 knots & more", "like": "ours", "settings": {"flow": {"M": 8}}, "paper": "M=8"},
+    "oracle": {"front": "clean"},
 }
+
+
+def row_facts(specs: dict[str, dict]) -> dict[str, RowFacts]:
+    """What tables know of these rows, from their parts alone."""
+    rows = compose({name: RowSpec(**spec) for name, spec in specs.items()}, line_names())
+    return {name: facts(row, row.settings(AllSettings())) for name, row in rows.items()}
 
 
 def plant_scores(results: Path, scene: str, name: str, psnr, ssim=0.5, lpips=0.5, train: float | None = None) -> None:
@@ -42,9 +59,12 @@ def plant():
 
 @pytest.fixture
 def outline():
-    """An outline of every kind of variant; `outline(["A", "B"])` has other scenes than the paper's."""
+    """An outline of every kind of row; `outline(["A", "B"])` has other scenes than the paper's."""
+    rows = row_facts(ROWS)
+    both = {"settings": AllSettings(), "paper": AllSettings.paper()}
+    values = {name: settings.model_dump(mode="json") for name, settings in both.items()}
 
     def make(scenes: list[str], dataset: str = "demo", **changes) -> Outline:
-        return Outline(dataset=dataset, scenes=scenes, **{"variants": VARIANTS, **changes})
+        return Outline(dataset=dataset, scenes=scenes, **{"rows": rows, **values, **changes})
 
     return make

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from fujinsplat.evaluate.plan import EvaluationPlan
 from fujinsplat.evaluate.tables import TABLES
 from fujinsplat.workflow import Plan
+from fujinsplat.workflow.evaluate import EvaluationPlan
 
 
 class Wildcards(SimpleNamespace):
@@ -16,9 +16,13 @@ class Wildcards(SimpleNamespace):
 
 
 def plan(settings: dict | None = None, **dataset) -> EvaluationPlan:
-    variants = {"ours": {}, "raw_base": {"input": "none", "delta": False}, "k5": {"K": 5}}
+    variants = {
+        "ours": {"correction": "controller", "reconcile": "delta", "paper": "FujinSplat"},
+        "raw_base": {"paper": "RAW base only"},
+        "k5": {"like": "ours", "settings": {"flow": {"K": 5}}, "paper": "K=5"},
+    }
     block = {"root": "data", "scenes": ["Yama", "Kawa"], "settings": settings or {}, **dataset}
-    return EvaluationPlan(Plan({"dataset": "mine", "datasets": {"mine": block}, "variants": variants}))
+    return Plan({"dataset": "mine", "datasets": {"mine": block}, "variants": variants}).evaluate
 
 
 def test_every_table_there_is_is_asked_for():
@@ -62,5 +66,7 @@ def test_a_setting_reaches_only_the_table_that_shows_it(table, again):
 
 def test_figures_follow_the_build():
     wildcards = Wildcards(dataset="mine")
-    assert set(plan().figures(wildcards)) == {"qualitative", "training", "pipeline", "capacity"}
-    assert set(plan(held_views=False).figures(wildcards)) == {"training", "pipeline"}
+    always = {"training", "pipeline", "mcf"}
+    assert set(plan().figures(wildcards)) == {*always, "qualitative", "capacity", "action_family"}
+    assert set(plan(held_views=False).figures(wildcards)) == {*always, "action_family"}
+    assert set(plan(held_views=False, clean_twins=False).figures(wildcards)) == always

@@ -7,7 +7,7 @@ import pytest
 from skimage.data import astronaut
 from skimage.filters import gaussian
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 from fujinsplat.evaluate import Scorer, score
 from fujinsplat.evaluate.perceptual import load_perceptual
 

@@ -12,17 +12,27 @@ import pytest
 import yaml
 from PIL import Image
 
-from fujinsplat.files import write_json
+from fujinsplat.core.files import write_json
 
 ROOT = Path(__file__).parents[2]
 SNAKEFILE = f"""
+from fujinsplat.compat.snakemake_rules import fill_in
+from fujinsplat.paths import RESULTS, at
 from fujinsplat.workflow import Plan
 configfile: "config.yaml"
 plan = Plan.load(config)
 shell.prefix(plan.shell_prefix(workflow))
 wildcard_constraints:
-    variant="[^/.]+",
+    **plan.constraints,
+# what comes before evaluation, as if it had been made elsewhere
+rule capture_held:
+    output: views=directory(at("held"))
+rule splat_train:
+    output: model=at("model"), log=at("training")
+rule render_held:
+    output: directory(at("renders"))
 include: "{ROOT}/rules/evaluate.smk"
+fill_in(workflow, log=at("log"), benchmark=at("benchmark"), conda=plan.conda, params=plan.guard.params)
 rule all:
     default_target: True
     input: expand("results/toy/tables/{{table}}.md", table=["main", "ablation", "settings", "supervision"])
@@ -46,15 +56,15 @@ class Toy:
         results = folder / "results" / "toy"
         rng = np.random.default_rng(3)
         for part, renders, stems in (("held", "renders", ["0003"]), ("clean", "renders_source", ["0001", "0002"])):
-            write_json(results / "capture" / "Yama" / part / "views.json", [{"stem": stem} for stem in stems])
+            write_json(results / "references" / part / "Yama" / "views.json", [{"stem": stem} for stem in stems])
             for stem in stems:
                 reference = rng.integers(0, 200, (16, 24, 3)).astype(np.uint8)
-                save(results / "capture" / "Yama" / part / f"{stem}.png", reference)
+                save(results / "references" / part / "Yama" / f"{stem}.png", reference)
                 for variant, offset in RENDERS.items():
                     save(results / renders / "Yama" / variant / f"{stem}.png", (reference + offset).astype(np.uint8))
         (results / "gaussians" / "Yama").mkdir(parents=True)
         for variant in RENDERS:
-            (results / "gaussians" / "Yama" / f"{variant}.ply").write_text(variant)
+            (results / "gaussians" / "Yama" / f"{variant}.linear.safetensors").write_text(variant)
             (results / "gaussians" / "Yama" / f"{variant}.log.jsonl").write_text('{"iteration": 9, "seconds": 1.5}\n')
 
     def configure(self, **settings) -> None:
@@ -62,7 +72,10 @@ class Toy:
             "dataset": "toy",
             "device": "cpu",
             "datasets": {"toy": {"root": "data", "scenes": ["Yama"]}},
-            "variants": {"ours": {}, "raw_base": {"input": "none", "delta": False}},
+            "variants": {
+                "ours": {"correction": "controller", "reconcile": "delta", "paper": "FujinSplat"},
+                "raw_base": {"paper": "RAW base only"},
+            },
             "settings": {"evaluate": {"lpips": False, "repeats": 2}, "report": {"studies": False}, **settings},
         }
         (self.folder / "config.yaml").write_text(yaml.safe_dump(config))

@@ -9,12 +9,12 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from fujinsplat.config import EvaluateSettings
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import sha256, write_json
+from fujinsplat.core.settings import EvaluateSettings
 from fujinsplat.evaluate.collect import read_scores
 from fujinsplat.evaluate.command import app
-from fujinsplat.evaluate.scene import Job, score_scene
-from fujinsplat.files import sha256, write_json
+from fujinsplat.evaluate.scoring import Job, score_scene
 
 NO_LPIPS = EvaluateSettings(lpips=False)
 RENDERS = {"held": "renders", "clean": "source_renders"}
@@ -42,6 +42,26 @@ def planted(tmp_path):
 def job(folder, **changes) -> Job:
     parts = {"source_renders": folder / "source_renders", "clean": folder / "clean"}
     return Job(folder / "renders", folder / "held", **{**parts, **changes})
+
+
+def test_a_picture_through_the_medium_has_scores_of_its_own(planted):
+    """They stand beside the others, and change no mean of theirs."""
+    for stem, level in (("0004", 16), ("0005", 32)):
+        reference = np.asarray(Image.open(planted / "held" / f"{stem}.png"))
+        save(planted / "medium" / f"{stem}.png", (reference + level).astype(np.uint8))
+    out = planted / "metrics" / "v.csv"
+    score_scene(job(planted), out, NO_LPIPS)
+    without = read_scores(out)
+    summary = score_scene(job(planted, medium_renders=planted / "medium"), out, NO_LPIPS)
+    scores = read_scores(out)
+    expected = sum(20 * math.log10(255 / level) for level in (16, 32)) / 2
+    assert scores.mean("through_psnr") == pytest.approx(expected, abs=1e-5)
+    assert summary["through_medium"]["psnr"] == pytest.approx(expected)
+    assert without.mean("through_psnr") is None
+    assert scores.views == without.views and scores.source_psnr == without.source_psnr
+    (planted / "medium" / "0004.png").unlink()
+    with pytest.raises(UserError, match="lacks 1 of 2 renders"):
+        score_scene(job(planted, medium_renders=planted / "medium"), out, NO_LPIPS)
 
 
 def test_rows_means_and_checksums(planted):

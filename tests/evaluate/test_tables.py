@@ -8,24 +8,26 @@ import subprocess
 
 import pytest
 
-from fujinsplat.config import StageSettings, Variant
-from fujinsplat.errors import UserError
-from fujinsplat.evaluate.published import published, role
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import write_json
+from fujinsplat.evaluate.paper import published, role_of
 from fujinsplat.evaluate.tables import TABLES, build_table, write_table
 from fujinsplat.evaluate.tables.formats import as_csv, as_latex, as_markdown
 from fujinsplat.evaluate.tables.model import Table
-from fujinsplat.files import write_json
+from fujinsplat.rows.registries import AllSettings
+
+from .conftest import row_facts
 
 SCENES = published()["scenes"]
 METRICS = ("psnr", "ssim", "lpips")
 
 
 def lines(table: Table) -> dict[tuple[str, str], list]:
-    """`{(title, second cell): rest of the row}`; a blank title is the one above."""
+    """`{(title, second cell): rest of the row}`, without the source of its numbers; a blank title is the one above."""
     found, title = {}, ""
     for row in table.rows:
         title = row.cells[0].text() or title
-        found[title, row.cells[1].text()] = row.cells[2:]
+        found[title, row.cells[1].text()] = [cell for cell in row.cells[2:] if cell.value not in ("run here", "quoted")]
     return found
 
 
@@ -72,21 +74,36 @@ def test_quoted_tables_agree_with_each_other():
 
 
 @pytest.mark.parametrize(
-    "changes, expected",
+    "line, expected",
     [
-        ({}, "method"),
-        ({"delta": False}, "no_delta"),
-        ({"input": "rgb"}, "rgb_input"),
-        ({"K": 9}, "capacity"),
-        ({"labels": "fitted"}, None),
-        ({"delta": False, "shared": True}, None),
-        ({"oracle": "expert", "input": "none"}, None),
-        ({"input": "none", "delta": False}, "raw_base"),
-        ({"input": "none", "base": "none", "delta": False}, "rgb_base"),
+        ("FujinSplat", "method"),
+        ("w/o Δ-ISP", "no_delta"),
+        ("RGB input", "rgb_input"),
+        ("K=9", "capacity"),
+        ("M=32", "capacity"),
+        ("RAW base only", "raw_base"),
+        ("RGB base only", "rgb_base"),
+        ("ConvIR", "baseline"),
+        (None, None),
     ],
 )
-def test_a_variants_row_follows_from_what_it_does(changes, expected):
-    assert role(Variant(**changes)) == expected
+def test_a_rows_role_follows_from_the_line_it_is_compared_with(line, expected):
+    assert role_of(line) == expected
+    assert row_facts({"row": {"paper": line}})["row"].role == expected
+
+
+def test_every_line_of_the_paper_has_a_place_in_some_table():
+    """The ablation's roles, sizes of the colour flow, and methods of the main table."""
+    named = {"method", *published()["rows"], *published()["ablation"], "capacity", "baseline"}
+    lines = [row["name"] for row in (*published()["rows"].values(), *published()["baselines"])]
+    assert len(lines) == 14 and {role_of(line) for line in lines} <= named
+
+
+def test_rows_of_our_own_and_oracles_are_compared_with_nothing(outline):
+    rows = outline(["Yama"]).rows
+    assert rows["fitted_labels"].role is None and not rows["fitted_labels"].oracle
+    assert rows["oracle"].role is None and rows["oracle"].oracle
+    assert [name for name, row in rows.items() if row.oracle] == ["oracle"]
 
 
 # RealX3D: quoted rows stand beside ours and are ranked with them
@@ -136,11 +153,19 @@ def test_seven_scenes_leave_out_the_excluded_one(realx3d):
 def test_run_time_comes_from_the_benchmarks(realx3d):
     results, outline = realx3d
     for scene in SCENES:
-        for job, seconds in ((f"isp/{scene}", 60), (f"splat/{scene}.ours", 1200), (f"splat/{scene}.raw_base", 9999)):
+        jobs = {
+            f"isp/calibrate/{scene}": 60,
+            f"views/make/base.{scene}": 30,
+            f"views/make/camera.{scene}": 9999,
+            f"develop/scene/{scene}.ours": 15,
+        }
+        jobs |= {f"splat/train/{scene}.ours": 1200, f"splat/train/{scene}.raw_base": 9999}
+        jobs |= {f"splat/train/{scene}.ours@2": 9999, f"render/held/{scene}.ours": 9999}
+        for job, seconds in jobs.items():
             path = results / "benchmarks" / f"{job}.tsv"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"s\th:m:s\tmax_rss\n{seconds}\t0:00:00\t-\n")
-    assert build_table("seven_scenes", outline, results).rows[-1].cells[2].text() == "21.0 min"
+    assert build_table("seven_scenes", outline, results).rows[-1].cells[2].text() == "21.8 min"
 
 
 # another dataset: the paper's numbers in columns of their own
@@ -163,6 +188,50 @@ def test_elsewhere_published_numbers_are_columns_and_never_ranked(tmp_path, outl
     assert values(main["FujinSplat", "PSNR ↑"]) == pytest.approx([20, 20, 20, 18.42])
     assert [cell.rank for cell in main["FujinSplat", "PSNR ↑"]] == [1, 1, 1, None]
     assert values(main["ConvIR", "PSNR ↑"]) == [None, None, None, 15.85]
+
+
+# methods side by side
+
+
+def plant_medium(results, scene, variant, psnr):
+    path = results / "metrics" / scene / f"{variant}.csv"
+    path.write_text(path.read_text() + f"medium,0026,{psnr},0.5,0.5\n")
+
+
+def test_methods_run_here_and_quoted_ones_stand_together_and_never_in_one_column(tmp_path, outline, plant):
+    specs = {
+        "ours": {"title": "FujinSplat", "correction": "controller", "reconcile": "delta", "paper": "FujinSplat"},
+        "sea": {"title": "Our SeaSplat", "front": "camera", "model": "seasplat", "paper": "SeaSplat"},
+        "dark": {"title": "Dark channel + 3DGS", "front": {"restored": "dark_channel"}, "model": "vanilla"},
+        "knots": {"title": "8 knots", "like": "ours", "settings": {"flow": {"M": 8}}, "paper": "M=8"},
+    }
+    rows = row_facts(specs)
+    for scene in ("Yama", "Kawa"):
+        for name, psnr in (("ours", 20.0), ("sea", 9.0), ("dark", 15.0), ("knots", 19.0)):
+            plant(tmp_path, scene, name, psnr)
+            for job, seconds in ((f"splat/train/{scene}.{name}", 90), (f"views/make/restored.{scene}", 30)):
+                path = tmp_path / "benchmarks" / f"{job}.tsv"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(f"s\th:m:s\tmax_rss\n{seconds}\t0:00:00\t500\n")
+        plant_medium(tmp_path, scene, "sea", 11.0)
+    table = build_table("baselines", outline(["Yama", "Kawa"], rows=rows), tmp_path)
+    found = {row.cells[0].text(): row.cells for row in table.rows}
+    assert "8 knots" not in found
+    sea, dark = found["Our SeaSplat"], found["Dark channel + 3DGS"]
+    assert [cell.value for cell in sea[1:6:4]] == ["run here", 11.0]
+    assert sea[2].value == 9.0 and sea[8].value == 9.28
+    assert (dark[6].value, dark[7].value) == (2.0, 0.5) and sea[6].value == 1.5
+    assert [cell.rank for cell in (found["FujinSplat"][2], dark[2], sea[2])] == [1, 2, 3]
+    assert "SeaSplat" not in found
+    for row in table.rows:
+        quoted = row.cells[1].text() == "quoted"
+        assert quoted == (row.note == "quoted")
+        assert all((cell.value == "") for cell in (row.cells[2:8] if quoted else [])), row.cells[0].text()
+    assert found["SeaThru-NeRF"][8].value == 9.02
+    main = build_table("main", outline(["Yama", "Kawa"], rows=rows), tmp_path)
+    assert {row.cells[-1].text() for row in main.rows} == {"run here", "quoted"}
+    titles = [row.cells[0].text() for row in main.rows if row.cells[0].text()]
+    assert "Our SeaSplat" in titles and "SeaSplat" not in titles and "ConvIR" in titles
 
 
 # gaps, repeats, oracles
@@ -224,16 +293,17 @@ def test_capacity_has_a_row_for_every_size_tried_or_published(tmp_path, outline,
 
 
 def test_settings_table_shows_what_is_used_beside_what_the_paper_used(tmp_path, outline):
-    used = StageSettings(splat={"iterations": 3600}, controller={"steps": 77})
-    table = build_table("settings", outline(["Yama"], settings=used), tmp_path)
+    used = AllSettings(splat={"iterations": 3600}, controller={"steps": 77})
+    table = build_table("settings", outline(["Yama"], settings=used.model_dump(mode="json")), tmp_path)
     rows = {row.cells[0].text(): row for row in table.rows}
     assert (rows["Controller"].cells[3].text(), rows["Controller"].cells[6].text()) == ("77", "1500")
     assert (rows["3DGS"].cells[3].text(), rows["3DGS"].cells[6].text()) == ("3600", "18000")
     assert rows["Δ-ISP"].cells[3].text() == "2600–3200"
-    assert rows["3DGS"].cells[2].text() == rows["3DGS"].cells[5].text() == "3DGS defaults"
-    used = StageSettings(splat={"lr_means": 0.0016, "lr_sh0": 0.02})
-    changed = build_table("settings", outline(["Yama"], settings=used), tmp_path).rows[3]
-    assert changed.cells[2].text() == "means 0.0016, sh0 0.02; others 3DGS defaults"
+    assert rows["3DGS"].cells[2].text() == "horizon 18000; others 3DGS defaults"
+    assert rows["3DGS"].cells[5].text() == "3DGS defaults"
+    used = AllSettings(splat={"lr_means": 0.0016, "lr_sh0": 0.02})
+    changed = build_table("settings", outline(["Yama"], settings=used.model_dump(mode="json")), tmp_path).rows[3]
+    assert changed.cells[2].text() == "means 0.0016, horizon 18000, sh0 0.02; others 3DGS defaults"
 
 
 def test_study_tables_show_what_the_studies_wrote(tmp_path, outline):
@@ -250,6 +320,18 @@ def test_study_tables_show_what_the_studies_wrote(tmp_path, outline):
     write_json(tmp_path / "analysis" / "rank_one" / "result.json", {"table": [{"scene": "Yama", "rho1_p1": 0.98765}]})
     table = build_table("rank_one", outline(["Yama", "Kawa"]), tmp_path)
     assert [row.cells[1].text() for row in table.rows] == ["0.9877", "–", "–"]
+
+
+def test_population_table_shows_measured_and_published_medians(tmp_path, outline):
+    summary = {"pairs": 4, "t_median": 0.41, "pivot_ratio": 1.7}
+    found = {"raw": {**summary, "pairs": 9}, "base": summary, "scenes": {"Yama": {"raw": summary, "base": None}}}
+    write_json(tmp_path / "population.json", found)
+    table = build_table("population", outline(["Yama", "Kawa"]), tmp_path)
+    rows = [[cell.text() for cell in row.cells] for row in table.rows]
+    assert rows[0] == ["Yama", "4", "0.410", "1.700", "–", "–", "–", "–"]
+    assert rows[-1] == ["All pairs", "9", "0.410", "1.700", "0.410", "1.700", "0.360", "1.51"]
+    realx3d = build_table("population", outline(SCENES), tmp_path)
+    assert [row.cells[6].text() for row in realx3d.rows[:3]] == ["0.337", "0.289", "0.612"]
 
 
 def test_a_damaged_score_file_is_named(tmp_path, outline):

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 from fujinsplat.evaluate import perceptual, weights
 
 SHAPES = [(64, 3), (64, 64), (128, 64), (128, 128), (256, 128), (256, 256), (256, 256)]

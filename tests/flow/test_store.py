@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fujinsplat import flow
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 
 
 def test_saved_actions_come_back_whole(tmp_path):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fujinsplat import color
+from fujinsplat.core import color
 
 WHITE_BALANCE = np.array([2.1, 1.0, 1.7])
 CAMERA_MATRIX = np.array([[1.55, -0.42, -0.13], [-0.21, 1.49, -0.28], [0.02, -0.40, 1.38]])  # column convention

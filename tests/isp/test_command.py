@@ -1,6 +1,7 @@
 """`fujinsplat isp` on files as the capture stage writes them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from fujinsplat.capture import SourceViews
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 from fujinsplat.isp import clean_fidelity, load, source_fidelity
 from fujinsplat.isp.command import app
 
@@ -118,7 +119,7 @@ def test_show_draws_a_base(base, tmp_path):
 
 
 def test_grey_response_rises_and_starts_at_black():
-    from fujinsplat.isp.draw import grey_response
+    from fujinsplat.isp.figure import grey_response
 
     from .test_initial import initial_base
 
@@ -136,4 +137,5 @@ def test_rule_waits_for_the_imported_base(checkpoint, expected):
 
     own = {"root": "data/own", "scenes": ["Yama"], "settings": {"isp": {"checkpoint": checkpoint}}}
     plan = Plan({"dataset": "own", "datasets": {"own": own}, "variants": {"fujinsplat": {}}})
-    assert plan.base_checkpoint(SimpleNamespace(dataset="own", scene="Yama")) == expected
+    found = plan.capture.base_checkpoint(SimpleNamespace(dataset="own", scene="Yama", version=""))
+    assert found == [str(Path(path).resolve()) for path in expected]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from fujinsplat import color
-from fujinsplat.config import IspSettings
-from fujinsplat.errors import UserError
+from fujinsplat.core import color
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import IspSettings
 from fujinsplat.isp import develop, initial, materialize, reference, samples, tonefit
 
 from .camera import CAMERA_MATRIX, SimulatedViews
@@ -46,8 +46,8 @@ def test_curve_regression_pools_what_runs_against_it():
 
 def test_curve_parameters_reproduce_their_curve():
     curve = tonefit.NODES + 0.9 * np.sin(np.pi * tonefit.NODES / 8) * 2
-    curve[200:210] = curve[200]  # a flat stretch becomes the smallest slope there is
-    curve = np.maximum.accumulate(curve) + 1e-4 * np.arange(257)
+    curve[200:210] = curve[200]  # a flat stretch
+    curve = np.maximum.accumulate(curve) + 0.06 * tonefit.STEP * np.arange(257)
     curve = -8 + 16 * (curve - curve[0]) / (curve[-1] - curve[0])
     parameter = torch.from_numpy(np.stack([tonefit.curve_parameter(curve)] * 3))
     made = tonefit.NODES + reference.curve_deviation(parameter, 16.0).numpy()

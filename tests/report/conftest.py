@@ -8,20 +8,31 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fujinsplat.config import Variant
 from fujinsplat.evaluate.outline import Outline
-from fujinsplat.evaluate.scene import write_csv
+from fujinsplat.evaluate.paper import line_names
+from fujinsplat.evaluate.scoring import write_csv
 from fujinsplat.report.viewer import ViewerMissing, find_tool, write_view
+from fujinsplat.rows.outline import facts
+from fujinsplat.rows.registries import AllSettings
+from fujinsplat.rows.row import RowSpec, compose
 
 WIDTH, HEIGHT, FOCAL = 480, 320, 400.0
 BLOBS = {"red": ((1, 0, 0), (1, 0, 0)), "green": ((0, 1, 0), (0, 1, 0)), "blue": ((0, 0, 1), (0, 0, 1))}
 BLOBS["white"] = ((0, 0, 0), (1, 1, 1))
 SCENES = ["Yama", "Kawa"]
-VARIANTS = {
-    "fujinsplat": Variant(title="FujinSplat"),
-    "raw_base": Variant(title="RAW base only", input="none", curves=False, couplings=False, delta=False),
-    "never_built": Variant(title="Never built", delta=False),
+METHOD = {"title": "FujinSplat", "correction": "controller", "reconcile": "delta", "paper": "FujinSplat"}
+ROWS = {
+    "fujinsplat": METHOD,
+    "raw_base": {"title": "RAW base only", "paper": "RAW base only"},
+    "never_built": {"title": "Never built", "like": "fujinsplat", "reconcile": "none", "paper": "w/o Δ-ISP"},
 }
+
+
+JOBS = (
+    ("isp/calibrate/{scene}", 9),
+    ("splat/train/{scene}.fujinsplat", 90),
+    ("splat/train/{scene}.raw_base", 80),
+)
 
 
 def camera(eye=(3.0, -2.0, 1.5), target=(0.2, 0.2, 0.3), stem="0001") -> dict:
@@ -72,7 +83,7 @@ def plant(results: Path) -> None:
             save(results / "capture" / scene / "source" / f"{stem}.png", smoky)
             save(results / "renders_source" / scene / "fujinsplat" / f"{stem}.png", clean)
         for stem in ("0004", "0005"):
-            save(results / "capture" / scene / "held" / f"{stem}.png", clean)
+            save(results / "references" / "held" / scene / f"{stem}.png", clean)
             save(results / "renders" / scene / "fujinsplat" / f"{stem}.png", clean)
             save(results / "renders" / scene / "raw_base" / f"{stem}.png", smoky)
         cameras = {"source": [camera(stem=s) for s in ("0001", "0002", "0003")]}
@@ -90,15 +101,27 @@ def plant(results: Path) -> None:
                 for v, d in (("0004", -1), ("0005", 1))
             ]
             write_csv(results / "metrics" / scene / f"{variant}.csv", rows)
-        for job, seconds in ((f"isp/{scene}", 9), (f"splat/{scene}.fujinsplat", 90), (f"splat/{scene}.raw_base", 80)):
+        for job, seconds in JOBS:
+            job = job.format(scene=scene)
             path = results / "benchmarks" / f"{job}.tsv"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"s\th:m:s\tmax_rss\n{seconds}\t0:00:{seconds}\t512.5\n")
     save(results / "analysis" / "rank_one" / "figure.png", np.full((200, 500, 3), 230, np.uint8))
 
 
-def make_outline() -> Outline:
-    return Outline(dataset="toy", scenes=SCENES, variants=VARIANTS)
+def make_outline(
+    specs: dict[str, dict] = ROWS, scenes: list[str] = SCENES, dataset: str = "toy", **settings
+) -> Outline:
+    """What the report knows of these rows, from their parts and settings alone."""
+    used = AllSettings(**settings)
+    rows = compose({name: RowSpec(**spec) for name, spec in specs.items()}, line_names())
+    return Outline(
+        dataset=dataset,
+        scenes=scenes,
+        rows={name: facts(row, row.settings(used)) for name, row in rows.items()},
+        settings=used.model_dump(mode="json"),
+        paper=AllSettings.paper().model_dump(mode="json"),
+    )
 
 
 @pytest.fixture

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fujinsplat.config import Variant
-from fujinsplat.errors import UserError
-from fujinsplat.evaluate.outline import Outline
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import write_json
+from fujinsplat.develop.store import Developed
 from fujinsplat.evaluate.provenance import Record, rule_edges
-from fujinsplat.evaluate.scene import write_csv
-from fujinsplat.files import write_json
+from fujinsplat.evaluate.scoring import write_csv
+from fujinsplat.paths import inside
 from fujinsplat.report.figures import FIGURES, write_figure
 from fujinsplat.report.figures.chart import find_chart
 from fujinsplat.report.figures.grids import nearest_source
 from fujinsplat.report.figures.pipeline import job_counts, layout, reduced
-from tests.report.conftest import camera
+from fujinsplat.views.store import Pictures, Views
+from tests.report.conftest import METHOD, camera, make_outline
 
 # the patches of a colour chart, sRGB
 PATCHES = """735244 c29682 627a9d 576c43 8580b1 67bdaa d67e2c 505ba6 c15a63 5e3c6c 9dbc40 e0a32e
@@ -51,11 +52,19 @@ def drawn(planted):
     """The planted results with what figures need beyond them."""
     for scene in ("Yama", "Kawa"):
         for part, stems in (("source", ("0001", "0002", "0003")), ("held", ("0004", "0005"))):
-            write_json(planted / "capture" / scene / part / "views.json", [{"stem": stem} for stem in stems])
+            write_json(inside(planted, part, scene=scene) / "views.json", [{"stem": stem} for stem in stems])
+        stems = ["0001", "0002", "0003"]
+        rng = np.random.default_rng(0)
+        pictures = Pictures({stem: rng.integers(0, 255, (24, 36, 3), np.uint8) for stem in stems})
+        Views.write(planted / "views" / scene / "base.safetensors", pictures, "base")
+        actions = 0.3 * rng.normal(size=(3, 573))
+        Developed.write(planted / "developed" / scene / "fujinsplat.safetensors", actions, stems, 7, 16, "controller")
+    energy = {"energy": [0.95, 0.98, 1.0], "energy_centred": [0.4, 0.7, 1.0]}
+    write_json(planted / "analysis" / "family" / "result.json", {"result": energy})
     return planted
 
 
-@pytest.mark.parametrize("name", ["qualitative", "ablation_renders", "training"])
+@pytest.mark.parametrize("name", ["qualitative", "ablation_renders", "training", "mcf", "action_family"])
 def test_figures_are_written_twice_and_are_not_empty(drawn, outline, name, tmp_path):
     paths = write_figure(name, drawn, outline, tmp_path / "figures")
     assert [path.suffix for path in paths] == [".png", ".pdf"]
@@ -68,19 +77,23 @@ def test_figures_are_written_twice_and_are_not_empty(drawn, outline, name, tmp_p
 def test_capacity_needs_scores_and_draws_them(tmp_path, outline):
     with pytest.raises(UserError, match="no scored variant of any capacity"):
         write_figure("capacity", tmp_path, outline, tmp_path)
-    variants = {"ours": Variant(), "k5": Variant(K=5), "m8": Variant(M=8)}
-    for i, name in enumerate(variants):
+    rows = {
+        "ours": METHOD,
+        "k5": {"like": "ours", "settings": {"flow": {"K": 5}}, "paper": "K=5"},
+        "m8": {"like": "ours", "settings": {"flow": {"M": 8}}, "paper": "M=8"},
+    }
+    for i, name in enumerate(rows):
         row = {"split": "held", "view": "1", "psnr": 18.0 + i, "ssim": 0.5, "lpips": 0.5}
         write_csv(tmp_path / "metrics" / "Yama" / f"{name}.csv", [row])
     from fujinsplat.report.figures.curves import capacity
 
-    figure = capacity(tmp_path, Outline(dataset="toy", scenes=["Yama"], variants=variants))
+    figure = capacity(tmp_path, make_outline(rows, ["Yama"]))
     couplings = figure.axes[0].lines[0]
     assert couplings.get_xdata().tolist() == [5, 7] and couplings.get_ydata().tolist() == [19.0, 18.0]
 
 
 def test_what_cannot_be_drawn_says_why(tmp_path, outline):
-    for name in FIGURES:
+    for name in set(FIGURES) - {"mcf"}:  # a drawing of the operator itself: it needs nothing
         with pytest.raises(UserError):
             write_figure(name, tmp_path, outline, tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
@@ -137,3 +150,13 @@ def test_an_enlarged_chart_never_covers_the_number(box):
     assert ax.get_window_extent().contains(number.x0, number.y0) and ax.get_window_extent().contains(
         number.x1, number.y1
     )
+
+
+def test_the_drawn_coupling_keeps_volume(tmp_path, outline):
+    from fujinsplat.report.figures.flow import mcf
+
+    curve, _, jacobian = mcf(tmp_path, outline).axes[:3]
+    heights = [bar.get_height() for bar in curve.patches]
+    assert sum(heights) == pytest.approx(1) and min(heights) > 0
+    numbers = [float(text.get_text()) for text in jacobian.texts]
+    assert [numbers[i] for i in (0, 4, 8)] == [1, 1, 1] and [numbers[i] for i in (1, 2, 5)] == [0, 0, 0]

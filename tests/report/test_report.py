@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fujinsplat.config import StageSettings
-from fujinsplat.errors import UserError
-from fujinsplat.evaluate.outline import Outline
+from fujinsplat.core.errors import UserError
+from fujinsplat.evaluate.tables.model import Table
 from fujinsplat.report import viewer
 from fujinsplat.report.command import app
 from fujinsplat.report.gather import changed_settings, gather, timings
 from fujinsplat.report.highlights import highlights
-from fujinsplat.report.page import render, write_report
-from tests.report.conftest import SCENES, camera, save, write_ply
+from fujinsplat.report.page import _table, render, write_report
+from tests.report.conftest import ROWS, SCENES, camera, make_outline, save, write_ply
 
 
 def test_one_file_that_names_nothing_outside_itself(report):
@@ -30,7 +29,10 @@ def test_numbers_times_and_versions(planted, outline):
     content = gather(planted, outline)
     assert content.averages["psnr"] == pytest.approx(20.5)
     assert [scene.gain for scene in content.scenes] == pytest.approx([8, 10])
-    assert [(t.label, t.jobs, t.seconds) for t in content.timings] == [("splat", 4, 340.0), ("isp", 2, 18.0)]
+    assert [(t.label, t.jobs, t.seconds) for t in content.timings] == [
+        ("splat train", 4, 340.0),
+        ("isp calibrate", 2, 18.0),
+    ]
     assert content.timings[0].memory_mb == 512.5
     assert {"Python", "torch", "snakemake"} <= set(content.versions)
     page = render(content)
@@ -38,8 +40,17 @@ def test_numbers_times_and_versions(planted, outline):
 
 
 def test_settings_that_differ_are_shown_beside_the_papers():
-    rows = changed_settings(StageSettings(splat={"iterations": 2000}))
-    assert rows == [("splat.iterations", "2000", "18000")]
+    """For each: the value here, the paper's, and the rows whose result depends on it."""
+    usual = changed_settings(make_outline())
+    rows = changed_settings(make_outline(splat={"iterations": 2000}, delta={"lr_alpha": 0.01}))
+    assert [row for row in rows if row not in usual] == [
+        ("delta.lr_alpha", "0.01", "0.005", "FujinSplat"),
+        ("splat.iterations", "2000", "18000", "all"),
+    ]
+    assert set(usual) <= set(rows)
+    assert ("synthesis.smoke", "room", "uniform", "FujinSplat, Never built") in usual
+    everywhere = {row[0].split(".")[0] for row in usual if row[3] == "all"}
+    assert everywhere <= {"isp", "splat"}, "what the uncorrected base depends on, and nothing of the controller's"
 
 
 def test_what_is_missing_is_said_and_the_rest_stands(planted, outline):
@@ -58,13 +69,15 @@ def test_what_is_missing_is_said_and_the_rest_stands(planted, outline):
 def test_an_empty_results_folder_makes_a_report_and_an_absent_one_is_an_error(tmp_path, outline):
     (tmp_path / "toy").mkdir()
     write_report(tmp_path / "toy", outline, tmp_path / "toy" / "report.html")
-    assert "nothing to show yet" in (tmp_path / "toy" / "report.html").read_text()
+    page = (tmp_path / "toy" / "report.html").read_text()
+    assert "Not in this report" in page and "No held view has been scored" in page
+    assert "nothing to show yet" in _table(Table("main", "No rows", ["Method"]))
     with pytest.raises(UserError, match="build something first"):
         gather(tmp_path / "absent", outline)
 
 
 def test_names_cannot_break_the_page(planted, outline):
-    nasty = Outline(dataset="<b>toy</b>", scenes=SCENES, variants=outline.variants)
+    nasty = make_outline(dataset="<b>toy</b>")
     page = render(gather(planted, nasty))
     assert "<b>toy</b>" not in page and "&lt;b&gt;toy&lt;/b&gt;" in page
 
@@ -83,7 +96,7 @@ def test_eight_scenes_stay_below_sixty_megabytes(tmp_path, outline):
     (results / "viewer").mkdir()
     page = shell.replace(viewer.DATA_MARK, viewer.DATA_MARK + data + viewer.DATA_MARK)
     (results / "viewer" / f"{scene}.html").write_text(page)
-    one = Outline(dataset="toy", scenes=[scene], variants=outline.variants)
+    one = make_outline(ROWS, [scene])
     write_report(results, one, results / "report.html")
     shared = 4 * len(shell) // 3
     per_scene = (results / "report.html").stat().st_size - shared
@@ -93,12 +106,12 @@ def test_eight_scenes_stay_below_sixty_megabytes(tmp_path, outline):
 def test_timings_put_jobs_of_one_kind_together(outline):
     from fujinsplat.evaluate.benchmarks import Run
 
-    runs = [Run("render", f"{scene}.fujinsplat.source", 2.0, None) for scene in SCENES]
-    runs += [Run("render", "Yama.fujinsplat@2", 1.0, 5.0), Run("synthesis", "fitted/observe.3", 1.0, None)]
+    runs = [Run("render", f"source/{scene}.fujinsplat", 2.0, None) for scene in SCENES]
+    runs += [Run("render", "held/Yama.fujinsplat@2", 1.0, 5.0), Run("synthesis", "observe/default.0003", 1.0, None)]
     assert [(t.label, t.jobs) for t in timings(runs, outline)] == [
         ("render source", 2),
-        ("render", 1),
-        ("synthesis fitted observe", 1),
+        ("render held", 1),
+        ("synthesis observe default", 1),
     ]
 
 

@@ -49,10 +49,10 @@ MinJobAge=3600
 KillWait=5
 OverTimeLimit=0
 GresTypes=gpu
-NodeName=$node NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$memory Gres=gpu:1 State=UNKNOWN
+NodeName=$node NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$memory Gres=gpu:pretend:1 Feature=gpu16gb State=UNKNOWN
 PartitionName=main Nodes=$node Default=YES MaxTime=INFINITE State=UP
 CONF
-  echo "NodeName=$node Name=gpu File=/dev/null" > "$conf/gres.conf"
+  echo "NodeName=$node Name=gpu Type=pretend File=/dev/null" > "$conf/gres.conf"
   # releases after 22.05 look for cgroups even when nothing here uses them
   case $(slurmd -V) in *" 22."*) ;; *) echo "CgroupPlugin=disabled" > "$conf/cgroup.conf" ;; esac
 }

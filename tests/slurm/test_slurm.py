@@ -1,6 +1,7 @@
 """The workflow on a real SLURM, started on this machine for these tests and stopped by pid afterwards."""
 
 import filecmp
+import itertools
 import os
 import shutil
 import subprocess
@@ -130,7 +131,7 @@ def test_a_cancelled_training_continues_from_its_checkpoint(cluster, built, tmp_
     assert not (workspace.folder / target).exists(), "nothing half-written is taken as done"
 
     workspace.snakemake(target, *PROFILE, *QUICK)
-    said = (workspace.folder / "results/demo/logs/splat/Kogarashi.raw_base.log").read_text()
+    said = (workspace.folder / "results/demo/logs/splat/train/Kogarashi.raw_base.log").read_text()
     assert "continuing at iteration" in said
     model = "results/demo/gaussians/Kogarashi/raw_base.linear.safetensors"
     assert filecmp.cmp(copies["local"].folder / model, workspace.folder / model, shallow=False)
@@ -198,3 +199,100 @@ def test_jobs_over_their_memory_or_time_are_retried_with_more_and_a_gpu_is_given
     assert sorted(ends["time"]) == ["COMPLETED", "TIMEOUT"]
     assert ends["memory"].count("COMPLETED") == 1 and len(ends["memory"]) == 2, ends
     assert "mem_mb=1000" in text and "runtime=2" in text, "the second attempts ask for twice as much"
+
+
+# jobs as ours are on a GPU: each says which device it was given, and when it had it
+GPU_JOBS = """
+from fujinsplat.compat.snakemake_rules import fill_in
+
+rule all:
+    input: expand("gpu/{job}", job=range(3)), "cpu/0"
+
+rule stage_gpu:
+    output: "gpu/{job}"
+    resources: mem_mb=200, runtime=5, gpu=1
+    shell: "date +%s.%N > {output}; sleep 4; echo $CUDA_VISIBLE_DEVICES >> {output}; date +%s.%N >> {output}"
+
+rule stage_cpu:
+    output: "cpu/{job}"
+    resources: mem_mb=200, runtime=5
+    shell: "touch {output}"
+
+fill_in(workflow, log="logs/{job}", benchmark="benchmarks/{job}", conda="none.yaml", params=lambda rule: {})
+"""
+
+
+def test_two_jobs_never_share_a_gpu_and_its_kind_comes_from_the_profile(cluster, tmp_path):
+    """One pretend GPU, three jobs; those without a GPU are asked for no model and no feature."""
+    (tmp_path / "Snakefile").write_text(GPU_JOBS)
+    kind = ("--default-resources", "mem_mb=200", "runtime=5", "gpu_model=pretend", "gpu_constraint=gpu16gb")
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", *PROFILE, *QUICK, *kind],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    text = done.stdout + done.stderr
+    assert done.returncode == 0, text[-4000:]
+    turns = [(tmp_path / "gpu" / str(job)).read_text().split() for job in range(3)]
+    assert {device for _, device, _ in turns} == {"0"}
+    times = sorted((float(begin), float(end)) for begin, _, end in turns)
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(times)), "one after the other"
+    jobs = submitted(run_name(text))
+    with_gpu = [job for job in jobs if "stage_gpu" in job["Comment"]]
+    without = [job for job in jobs if "stage_cpu" in job["Comment"]]
+    assert len(with_gpu) == 3 and {job["TresPerJob"] for job in with_gpu} == {"gres:gpu:pretend:1"}
+    assert {job["Features"] for job in with_gpu} == {"gpu16gb"}
+    assert {(job.get("TresPerJob"), job["Features"]) for job in without} == {(None, "(null)")}
+
+
+def long_training(built, folder, name: str):
+    """A copy of the build in which one training takes more than a minute."""
+    shutil.copytree(built.folder, folder / name, symlinks=True)
+    copy = type(built)(folder / name)
+    config = built.config()
+    config["datasets"]["demo"]["settings"]["splat"].update(iterations=20000, max_gaussians=3000, checkpoint_seconds=2)
+    copy.write_config(config)
+    return copy
+
+
+MODEL = "results/demo/gaussians/Kogarashi/raw_base.linear.safetensors"
+LOG = "results/demo/logs/splat/train/Kogarashi.raw_base.log"
+
+
+def test_a_training_killed_for_time_goes_on_when_it_is_tried_again(cluster, built, tmp_path):
+    """SLURM ends it after a minute, its shortest limit; each attempt starts where the last one was killed."""
+    workspace = long_training(built, tmp_path, "time")
+    limits = ("--set-resources", "splat_train:runtime=1", "--retries", "20")
+    done = workspace.snakemake(MODEL, *PROFILE, *QUICK, *limits, timeout=1500)
+    states = [job["JobState"] for job in submitted(run_name(done.stdout + done.stderr))]
+    assert states.count("TIMEOUT") >= 1 and states.count("COMPLETED") == 1, states
+    assert "continuing at iteration" in (workspace.folder / LOG).read_text()
+    assert not (workspace.folder / "results/demo/checkpoints/Kogarashi/raw_base").exists()
+
+
+def test_a_requeued_training_goes_on_from_its_checkpoint(cluster, built, tmp_path):
+    """As after the failure of a node: SLURM starts the same job again, on whatever node is free."""
+    workspace = long_training(built, tmp_path, "requeue")
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), MODEL, *PROFILE, *QUICK]
+    log = tmp_path / "snakemake.log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(command, cwd=workspace.folder, stdout=stream, stderr=subprocess.STDOUT)
+    try:
+        state = workspace.folder / "results/demo/checkpoints/Kogarashi/raw_base/state.pt"
+        deadline = time.monotonic() + 240
+        while not state.exists():
+            assert time.monotonic() < deadline and process.poll() is None, log.read_text()[-3000:]
+            time.sleep(0.2)
+        (job,) = (job for job in submitted(run_name(log.read_text())) if job["JobState"] == "RUNNING")
+        subprocess.run(["scontrol", "requeue", job["JobId"]], check=True)
+        assert process.wait(timeout=900) == 0, log.read_text()[-3000:]
+    finally:
+        process.kill()
+        process.wait()
+    (again,) = (job for job in submitted(run_name(log.read_text())) if job["JobState"] == "COMPLETED")
+    assert again["Restarts"] == "1"
+    assert "continuing at iteration" in (workspace.folder / LOG).read_text()

@@ -21,6 +21,10 @@ class SceneFiles:
     held: dict[str, np.ndarray]
 
     @property
+    def views(self) -> Path:
+        return self.folder / "views.safetensors"
+
+    @property
     def developed(self) -> Path:
         return self.folder / "developed.safetensors"
 
@@ -33,7 +37,7 @@ class SceneFiles:
         return self.folder / "points.ply"
 
     def arguments(self) -> list[str]:
-        return [f"--{name}={getattr(self, name)}" for name in ("developed", "cameras", "points")]
+        return [f"--input={name}={getattr(self, name)}" for name in ("views", "developed", "cameras", "points")]
 
 
 def world(count: int = 400, seed: int = 4):
@@ -71,9 +75,10 @@ def camera(stem: str, x: float, y: float):
 def scene_files(tmp_path_factory) -> SceneFiles:
     from plyfile import PlyData, PlyElement
 
+    from fujinsplat.core.files import write_json
     from fujinsplat.develop.store import Developed
-    from fujinsplat.files import write_json
     from fujinsplat.splat.render import render_encoded
+    from fujinsplat.views.store import Pictures, Views
 
     folder = tmp_path_factory.mktemp("scene")
     random = np.random.default_rng(3)
@@ -82,8 +87,8 @@ def scene_files(tmp_path_factory) -> SceneFiles:
     truth = world()
     pictures = {c.stem: np.rint(render_encoded(truth, c).numpy() * 255).astype(np.uint8) for c in source + held}
     actions = 0.02 * random.standard_normal((VIEWS, 573)).astype(np.float32)
-    base = {c.stem: pictures[c.stem] for c in source}
-    Developed.write(folder / "developed.safetensors", actions, base, 7, 16, "test")
+    Views.write(folder / "views.safetensors", Pictures({c.stem: pictures[c.stem] for c in source}), "test")
+    Developed.write(folder / "developed.safetensors", actions, [c.stem for c in source], 7, 16, "test")
     write_json(folder / "cameras.json", {"source": [c.to_json() for c in source], "held": [c.to_json() for c in held]})
     xyz = truth.parameters["means"].detach().numpy()[::2] + 0.05 * random.standard_normal((200, 3))
     vertex = np.zeros(200, [(a, "f4") for a in "xyz"] + [(c, "u1") for c in ("red", "green", "blue")])

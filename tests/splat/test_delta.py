@@ -6,12 +6,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fujinsplat.splat.delta import DeltaISP
+from fujinsplat.core.settings import PAPER_ITERATIONS
+from fujinsplat.splat.reconcilers.delta import DeltaISP, DeltaSettings
+
+PAPER = DeltaSettings(), PAPER_ITERATIONS
 
 
 def made(seed=0, views=7, size=573, spread=0.3):
     g = torch.Generator().manual_seed(seed)
-    return DeltaISP(spread * torch.randn(views, size, generator=g), lr=5e-3)
+    return DeltaISP(spread * torch.randn(views, size, generator=g), *PAPER)
 
 
 def set_alpha(delta, values):
@@ -40,7 +43,7 @@ def test_equation_four():
 def test_from_the_shared_action_to_the_controllers_own():
     g = torch.Generator().manual_seed(1)
     predictions = torch.randn(5, 573, generator=g)
-    delta = DeltaISP(predictions, lr=5e-3)
+    delta = DeltaISP(predictions, *PAPER)
     assert torch.allclose(delta.actions(), predictions.mean(0).expand(5, -1), atol=1e-6)
     set_alpha(delta, [1.0] * 5)
     assert torch.allclose(delta.actions(), predictions, atol=1e-6)
@@ -70,6 +73,6 @@ def test_resumes_exactly():
 
 
 def test_one_action_for_all_views_leaves_nothing_to_reconcile():
-    delta = DeltaISP(torch.ones(4, 573), lr=5e-3)
+    delta = DeltaISP(torch.ones(4, 573), *PAPER)
     set_alpha(delta, [0.3, 0.9, 0.1, 1.0])
     assert not delta.deltas().any() and delta.residual() == pytest.approx(0, abs=1e-15)

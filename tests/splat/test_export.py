@@ -11,8 +11,8 @@ from PIL import Image
 from plyfile import PlyData
 
 from fujinsplat.capture import read_cameras
-from fujinsplat.config import SplatSettings
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import SplatSettings
 from fujinsplat.splat.export import agreement, bake, refit, viewer_render
 from fujinsplat.splat.model import Gaussians
 from fujinsplat.splat.path import camera_path
@@ -86,7 +86,7 @@ def test_damaged_files_are_named(tmp_path):
     with pytest.raises(UserError, match="not a 3DGS PLY"):
         read_ply(tmp_path / "a.ply")
     (tmp_path / "a.safetensors").write_text("x")
-    with pytest.raises(UserError, match="not a linear Gaussian model"):
+    with pytest.raises(UserError, match="not a Gaussian model"):
         Gaussians.load(tmp_path / "a.safetensors")
     with pytest.raises(UserError, match="does not exist"):
         Gaussians.load(tmp_path / "b.safetensors")

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fujinsplat.color import encode
+from fujinsplat.core.color import encode
 from fujinsplat.splat.loss import display, photometric_loss, ssim
 
 

@@ -166,3 +166,42 @@ def test_wrong_shapes_are_named():
         rasterize(**arguments | {"opacities": torch.ones(2)})
     with pytest.raises(ValueError, match="sh"):
         rasterize(**arguments | {"sh": torch.ones(3, 5, 3)})
+
+
+@settings(max_examples=25)
+@given(drawn(), st.integers(0, 1000))
+def test_depth_and_its_gradients_agree_with_the_equations(scene, seed):
+    """With the colours' gradients in the same pass."""
+    generator = torch.Generator().manual_seed(seed)
+    v_image = torch.randn(scene.height, scene.width, 3, generator=generator, dtype=torch.float64)
+    v_depth = torch.randn(scene.height, scene.width, generator=generator, dtype=torch.float64)
+    calm, colours = steady(scene)
+    v_image, v_depth = v_image * calm[..., None] * colours, v_depth * calm
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        arguments = scene.arguments(dtype)
+        image, _, info = rasterize(**arguments, with_depth=True)
+        ((image * v_image.to(dtype)).sum() + (info["depth"] * v_depth.to(dtype)).sum()).backward()
+        results.append((info["depth"].detach(), {name: arguments[name].grad for name in LEAVES}))
+    (depth, found), (expected_depth, expected) = results
+    close(depth[calm], expected_depth[calm], "depth")
+    for name in LEAVES:
+        close(found[name], expected[name], name)
+
+
+def test_a_picture_is_the_same_with_its_depth():
+    scene = make(5, ["ordinary"] * 20, 40, 30, 16, True)
+    plain, alpha, info = rasterize(**scene.arguments(torch.float32))
+    other, other_alpha, other_info = rasterize(**scene.arguments(torch.float32), with_depth=True)
+    assert torch.equal(plain, other) and torch.equal(alpha, other_alpha)
+    assert torch.equal(info["depth"], other_info["depth"].detach()) and not info["depth"].requires_grad
+
+
+def test_variants_of_a_helper_have_names_of_their_own():
+    """Kept kernels carry helpers by name: of one name, the colour's would run in place of the depth's (or the reverse)
+    where the two kernels were compiled in different processes."""
+    from fujinsplat.splat.raster import blend, blend_backward
+
+    for module in (blend, blend_backward):
+        names = {getattr(module, tile).py_func.__qualname__ for tile in ("_colour_tile", "_depth_tile")}
+        assert len(names) == 2, module.__name__

@@ -18,14 +18,16 @@ SETTINGS = {
     "bake_steps": 8,
     "checkpoint_seconds": 0.02,
 }
-OUTPUTS = {"out": "a.ply", "model": "a.linear.safetensors", "log": "a.log.jsonl", "alpha": "a.delta.json"}
+OUTPUTS = {"out": "a.ply", "model": "a.linear.safetensors", "log": "a.log.jsonl", "reconciled": "a.delta.json"}
 
 
 def start(files, folder):
-    command = [sys.executable, "-m", "fujinsplat", "splat", "train", *files.arguments()]
+    command = [sys.executable, "-m", "fujinsplat", "splat", "train", *files.arguments(), "--reconcile=delta"]
     command += [f"--{name}={folder / file}" for name, file in OUTPUTS.items()]
     command += [f"--checkpoints={folder / 'checkpoints'}", "--threads=1", "--device=cpu"]
-    return subprocess.Popen([*command, "--settings", json.dumps(SETTINGS)], stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [*command, "--settings", json.dumps({"splat": SETTINGS})], stderr=subprocess.PIPE, text=True
+    )
 
 
 def lines(folder):

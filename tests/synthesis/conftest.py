@@ -8,8 +8,8 @@ import pytest
 import skimage.data
 
 from fujinsplat.actions.population import Fit, Pair, Population
-from fujinsplat.color import decode
-from fujinsplat.config import SynthesisSettings
+from fujinsplat.core.color import decode
+from fujinsplat.core.settings import SynthesisSettings
 from fujinsplat.demo import sensor
 
 WHITE_BALANCE = (2428 / 1024, 1.0, 1700 / 1024)

@@ -8,28 +8,59 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from fujinsplat.errors import UserError
-from fujinsplat.synthesis import acquire as module
-from fujinsplat.synthesis.acquire import FRONTAL, acquire, download, plan, read_scenes
+from fujinsplat.core.errors import UserError
+from fujinsplat.synthesis import acquire as acquire_module
+from fujinsplat.synthesis import download as module
+from fujinsplat.synthesis.acquire import FRONTAL, acquire, plan, read_scenes, usable
+from fujinsplat.synthesis.download import download
 
 TRAINING = [f"room{number}" for number in range(985)]
+LIMIT = 10**6
+
+
+def listing(directions=range(25), exposures=(0, 1, 2)) -> str:
+    return "".join(f"dir_{d}_exp{e}.arw\n" for d in directions for e in exposures) + "thumb.jpg\n"
 
 
 def test_the_plan_of_the_paper():
     """985 training scenes, 415 of them twice and under two directions; no frontal flash, no test scene."""
-    planned = plan([*TRAINING, *(f"everett_{number}" for number in range(30))])
+    scenes = [*TRAINING, *(f"everett_{number}" for number in range(30))]
+    planned = plan({scene: listing() for scene in scenes})
     assert len(planned) == 1400 and len({p.name for p in planned}) == 1400
     counts = {scene: sum(p.scene == scene for p in planned) for scene in TRAINING}
     assert sorted(counts.values()).count(2) == 415 and min(counts.values()) == 1
     assert not any(p.scene.startswith("everett") for p in planned)
-    assert not {p.direction for p in planned} & FRONTAL and {p.exposure for p in planned} == {1}
-    assert planned == plan([f"everett_{number}" for number in range(30)] + TRAINING[::-1])
+    assert not {p.direction for p in planned} & FRONTAL and all(p.file.endswith("_exp1.arw") for p in planned)
+    assert planned == plan({scene: listing() for scene in scenes[::-1]})
+
+
+def test_scenes_and_directions_rank_by_their_hashes():
+    def digest(text: str) -> str:
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    scenes = ["hall", "attic", "kitchen", "lab"]
+    (one,) = plan({scene: listing() for scene in scenes}, 1)
+    assert one.scene == min(scenes, key=lambda scene: digest(f"90202|{scene}"))
+    free = [d for d in range(25) if d not in FRONTAL]
+    assert one.direction == min(free, key=lambda d: digest(f"90202|{one.scene}|{d}"))
+    twice = plan({scene: listing() for scene in scenes}, 5)
+    assert [p.scene for p in twice].count(one.scene) == 2
+
+
+def test_listings_are_read_as_they_come():
+    text = "raw/hall/dir_4_exp1.ARW 25165824\ndir_2_exp1.arw\ndir_5_exp0.arw\ndir_5_exp1.arw\nnotes.txt\n"
+    assert usable(text) == {4: "dir_4_exp1.ARW", 5: "dir_5_exp1.arw"}
+    assert usable("dir_0.arw\ndir_11.arw") == {0: "dir_0.arw", 11: "dir_11.arw"}
+    with pytest.raises(UserError, match="no listing names a RAW file"):
+        plan({"hall": "thumb.jpg"})
 
 
 class Server:
     """Serves `files` with Range; the first answer for a name in `cut` ends after that many bytes."""
 
-    def __init__(self, files: dict[str, bytes], cut: dict[str, int] | None = None, ranges: bool = True):
+    def __init__(
+        self, files: dict[str, bytes], cut: dict[str, int] | None = None, ranges: bool = True, length: bool = True
+    ):
         self.requests: list[tuple[str, str | None]] = []
         outer, cut = self, dict(cut or {})
 
@@ -45,7 +76,8 @@ class Server:
                 if first >= len(content) and first:
                     return self.send_error(416)
                 self.send_response(206 if first else 200)
-                self.send_header("Content-Length", str(len(content) - first))
+                if length:
+                    self.send_header("Content-Length", str(len(content) - first))
                 self.end_headers()
                 limit = cut.pop(name, len(content))
                 self.wfile.write(content[first : min(limit, len(content))])
@@ -81,7 +113,7 @@ def test_a_cut_connection_is_continued(tmp_path):
     """After a break in the middle the rest alone is asked for, and the file is whole."""
     files = {"a.ARW": content(1)}
     with Server(files, cut={"a.ARW": 20_000}) as server:
-        digest = download(f"{server.address}/a.ARW", tmp_path / "a.ARW")
+        digest = download(f"{server.address}/a.ARW", tmp_path / "a.ARW", LIMIT)
         assert server.requests[-1] == ("a.ARW", "bytes=20000-")
     assert (tmp_path / "a.ARW").read_bytes() == files["a.ARW"]
     assert digest == hashlib.sha256(files["a.ARW"]).hexdigest()
@@ -90,47 +122,90 @@ def test_a_cut_connection_is_continued(tmp_path):
 
 def test_a_server_without_ranges_starts_again(tmp_path):
     with Server({"a.ARW": content(1)}, cut={"a.ARW": 20_000}, ranges=False) as server:
-        download(f"{server.address}/a.ARW", tmp_path / "a.ARW")
+        download(f"{server.address}/a.ARW", tmp_path / "a.ARW", LIMIT)
     assert (tmp_path / "a.ARW").read_bytes() == content(1)
 
 
-def test_acquire_downloads_once_and_again_what_is_damaged(tmp_path):
+def served(names: dict[str, list[int]]) -> dict[str, bytes]:
+    """Scenes with the directions they list, laid out as the published server is."""
+    files = {f"multilum/raw/{scene}/listing.txt": listing(d, (1,)).encode() for scene, d in names.items()}
+    for scene, directions in names.items():
+        files |= {f"multilum/raw/{scene}/dir_{d}_exp1.arw": content(len(scene) + d) for d in directions}
+    return files
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", "..", "-x", ".x", "a/b", "x" * 200])
+def test_a_scene_whose_name_leads_out_of_the_folder_is_refused(tmp_path, name):
+    (tmp_path / "scenes.txt").write_text(f"hall {name}")
+    with pytest.raises(UserError, match="which is no name of a folder"):
+        acquire(tmp_path / "captures", "http://127.0.0.1:9", str(tmp_path / "scenes.txt"), 3, 1, False)
+    assert [path.name for path in tmp_path.iterdir()] == ["scenes.txt"]
+
+
+def test_what_libraw_cannot_open_does_not_count(tmp_path):
+    (tmp_path / "scenes.txt").write_text("hall")
+    folder = tmp_path / "captures"
+    with Server(served({"hall": [7]})) as server, pytest.raises(UserError, match=r"hall_dir7.ARW is not a RAW file"):
+        acquire(folder, server.address, str(tmp_path / "scenes.txt"), 1, 1, False)
+    assert [path.name for path in folder.glob("[!.]*")] == ["captures.csv"], "neither the file nor a record of it"
+
+
+def test_acquire_downloads_once_and_again_what_is_damaged(tmp_path, monkeypatch):
+    monkeypatch.setattr(acquire_module, "check_raw", lambda path: None)
     scenes = tmp_path / "scenes.txt"
     scenes.write_text("kitchen\nhall\neverett_lab\n")
-    planned = plan(["kitchen", "hall"], 3)
-    files = {f"{p.scene}/dir_{p.direction}_exp1.ARW": content(number) for number, p in enumerate(planned)}
     folder = tmp_path / "captures"
-    with Server(files) as server:
-        acquire(folder, server.address, str(scenes), None, 3, False)
+    with Server(served({"kitchen": [0, 5], "hall": [7, 8]})) as server:
+        acquire(folder, server.address, str(scenes), 3, 1, False)
         with (folder / "captures.csv").open() as stream:
             rows = list(csv.DictReader(stream))
-        assert [row["name"] for row in rows] == [p.name for p in planned] and {row["split"] for row in rows} == {
-            "train"
-        }
-        for number, row in enumerate(rows):
-            assert (folder / row["path"]).read_bytes() == content(number)
+        assert len(rows) == 3 and {row["split"] for row in rows} == {"train"}
+        for row in rows:
+            scene, direction = row["name"].split("_dir")
+            assert (folder / row["path"]).read_bytes() == content(len(scene) + int(direction))
         asked = len(server.requests)
-        acquire(folder, server.address, str(scenes), None, 3, False)
+        acquire(folder, server.address, str(scenes), 3, 1, False)
         assert len(server.requests) == asked
         (folder / rows[1]["path"]).write_bytes(b"damaged")
-        acquire(folder, server.address, str(scenes), None, 3, False)
+        acquire(folder, server.address, str(scenes), 3, 1, False)
         assert len(server.requests) == asked + 1
-        assert (folder / rows[1]["path"]).read_bytes() == content(1)
 
 
 def test_only_the_plan(tmp_path):
     (tmp_path / "scenes.txt").write_text("hall kitchen")
-    acquire(tmp_path / "captures", "http://127.0.0.1:9", str(tmp_path / "scenes.txt"), None, 1400, True)
-    assert [path.name for path in (tmp_path / "captures").iterdir()] == ["captures.csv"]
+    with Server(served({"kitchen": [0, 5], "hall": [7, 8]})) as server:
+        acquire(tmp_path / "captures", server.address, str(tmp_path / "scenes.txt"), 1400, 1, True)
+        assert not any(name.endswith(".arw") for name, _ in server.requests)
+    assert [path.name for path in (tmp_path / "captures").glob("[!.]*")] == ["captures.csv"]
+
+
+def test_a_missing_listing_leaves_no_plan(tmp_path):
+    (tmp_path / "scenes.txt").write_text("hall kitchen")
+    with Server(served({"kitchen": [0, 5]})) as server, pytest.raises(UserError, match=r"hall/listing.txt: .* 404"):
+        acquire(tmp_path / "captures", server.address, str(tmp_path / "scenes.txt"), 3, 1, False)
+    assert list((tmp_path / "captures").glob("[!.]*")) == []
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_files_beyond_the_limit_are_refused_and_leave_nothing(tmp_path, length):
+    with Server({"a.ARW": content(1)}, length=length) as server, pytest.raises(UserError, match=r"more than the 0\.03"):
+        download(f"{server.address}/a.ARW", tmp_path / "a.ARW", 30_000)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["http://example.org/a.ARW", "ftp://127.0.0.1/a.ARW", "file:///etc/passwd"])
+def test_only_https_is_fetched_from_elsewhere(tmp_path, url):
+    with pytest.raises(UserError, match="only https"):
+        download(url, tmp_path / "a.ARW", LIMIT)
 
 
 def test_mistakes_are_named(tmp_path):
     with Server({}) as server, pytest.raises(UserError, match="404"):
-        download(f"{server.address}/missing.ARW", tmp_path / "x.ARW")
+        download(f"{server.address}/missing.ARW", tmp_path / "x.ARW", LIMIT)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UserError, match="could not be fetched"):
-        download("http://127.0.0.1:9/x.ARW", tmp_path / "x.ARW")
+        download("http://127.0.0.1:9/x.ARW", tmp_path / "x.ARW", LIMIT)
     with pytest.raises(UserError, match="no training scene"):
-        plan(["everett_1"])
+        plan({"everett_1": listing()})
     (tmp_path / "scenes.json").write_text('[{"name": "hall"}, {"name": "attic"}]')
     assert read_scenes(str(tmp_path / "scenes.json")) == ["hall", "attic"]

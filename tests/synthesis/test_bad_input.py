@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from fujinsplat.core.errors import UserError
 from fujinsplat.demo import sensor
-from fujinsplat.errors import UserError
 from fujinsplat.synthesis.captures import sample
 from fujinsplat.synthesis.sheet import read_sheet, shard
 
@@ -44,7 +44,7 @@ def test_useless_depth(folder, settings, depth, match):
 
 def test_missing_and_damaged_files(folder, settings):
     (folder / "capture1.depth.npy").write_bytes(b"not an array")
-    refused(folder, settings, "not a readable array")
+    refused(folder, settings, "no readable depth map")
     (folder / "capture1.depth.npy").unlink()
     refused(folder, settings, "depth: network")
     (folder / "capture0.dng").unlink()

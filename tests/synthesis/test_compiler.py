@@ -8,7 +8,7 @@ import pytest
 import skimage.data
 import torch
 
-from fujinsplat.color import decode, encode
+from fujinsplat.core.color import decode, encode
 from fujinsplat.flow import apply, invert
 from fujinsplat.flow.layout import split
 from fujinsplat.synthesis import compile_label, compile_labels
@@ -43,29 +43,33 @@ def undone(clean: np.ndarray, pivot, t: float, action: torch.Tensor, K: int = 7,
     return psnr(apply(torch.from_numpy(veiled), action, K, M).clamp(0, 1), clean)
 
 
-def test_published_rule_by_hand():
+@pytest.mark.parametrize(("pivot", "t"), [((0.10, 0.08, 0.07), 0.4), ((0.6, 0.3, 0.2), 0.15), ((0.3, 0.3, 0.4), 0.95)])
+def test_published_rule_by_hand(pivot, t):
     """One draw computed with scalar formulas only."""
-    pivot, t, M, K, width = (0.10, 0.08, 0.07), 0.4, 16, 7, 0.02
+    M, K, width = 16, 7, 0.02
 
     def target(x: float, c: float) -> float:
         soft = lambda v: 0.5 * (v + math.sqrt(v * v + width * width))  # noqa: E731
-        lift = lambda linear: float(encode(soft((linear - (1 - t) * c) / t) - soft((linear - (1 - t) * c) / t - 1)))  # noqa: E731
-        return (lift(float(decode(x))) - lift(0.0)) / (lift(1.0) - lift(0.0))
+        lift = lambda linear: float(encode(min(max(1 - soft(1 - soft((linear - (1 - t) * c) / t)), 0), 1)))  # noqa: E731
+        return min(max((lift(float(decode(x))) - lift(0.0)) / (lift(1.0) - lift(0.0)), 0), 1)
 
     mean = sum(pivot) / 3
     shared = [target(j / M, mean) for j in range(M + 1)]
-    logs = [math.log(max(b - a, 1e-6)) for a, b in pairwise(shared)]
-    curve = [math.atanh(min(max((v - sum(logs) / M) / 5, -0.999), 0.999)) for v in logs]
+    increments = [max(b - a, 1e-6) for a, b in pairwise(shared)]
+    logs = [math.log(increment / sum(increments)) for increment in increments]
+    curve = [math.atanh(min(max((v - sum(logs) / M) / 5, -0.999999), 0.999999)) for v in logs]
     slopes = [
         (shared[min(j + 1, M)] - shared[max(j - 1, 0)]) / ((min(j + 1, M) - max(j - 1, 0)) / M) for j in range(M + 1)
     ]
-    rising = [j for j in range(M + 1) if slopes[j] > 0.1 * max(slopes)]
+    rising = [j for j in range(M + 1) if slopes[j] > 1e-3]
     offsets = [sum((target(j / M, c) - shared[j]) / slopes[j] for j in rising) / len(rising) for c in pivot]
     offsets = [min(max(o, -0.9 * 0.155), 0.9 * 0.155) for o in offsets]
     weights = [0.0, 0.0, 0.0]
     for k in range(1, K + 1):
         weights[k % 3] += 1
         weights[(k + 1) % 3] += 0.5
+
+    knot = lambda offset: math.atanh(min(max(offset / 0.155, -0.999), 0.999))  # noqa: E731
 
     action, floor = compile_label(pivot, t)
     curves, couplings = split(action, K, M)
@@ -75,10 +79,10 @@ def test_published_rule_by_hand():
     for k in range(1, K + 1):
         second, third = k % 3, (k + 1) % 3
         np.testing.assert_allclose(
-            couplings[k - 1, 0].numpy(), math.atanh(offsets[second] / weights[second] / 0.155), rtol=0, atol=1e-9
+            couplings[k - 1, 0].numpy(), knot(offsets[second] / weights[second]), rtol=0, atol=1e-9
         )
         np.testing.assert_allclose(
-            couplings[k - 1, 1].numpy(), math.atanh(offsets[third] / weights[third] / 0.155), rtol=0, atol=1e-9
+            couplings[k - 1, 1].numpy(), knot(offsets[third] / weights[third]), rtol=0, atol=1e-9
         )
         assert couplings[k - 1, 2].abs().max() == 0
     centred = [math.tanh(c) - sum(map(math.tanh, curve)) / M for c in curve]

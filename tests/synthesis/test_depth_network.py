@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 from fujinsplat.synthesis import depth as depth_module
 from fujinsplat.synthesis.captures import Captures, sample
 from fujinsplat.synthesis.depth import DepthNetwork, depth_range, fetch_network
@@ -64,7 +64,7 @@ def test_depth_comes_from_the_network(external, network, settings, tmp_path):
 def test_the_networks_output_is_inverse_depth(external, network):
     """The range is that of 1 / output."""
     from fujinsplat.capture.raw import read_raw
-    from fujinsplat.config import CaptureSettings
+    from fujinsplat.core.settings import CaptureSettings
 
     capture = read_sheet(external)[0]
     raw = read_raw(capture.path, CaptureSettings())

@@ -8,18 +8,17 @@ import torch
 from safetensors import safe_open
 
 from fujinsplat.actions.veil import fit
-from fujinsplat.color import decode, encode, luminance
-from fujinsplat.config import CaptureSettings
 from fujinsplat.controller.network import summarise
-from fujinsplat.errors import UserError
-from fujinsplat.flow import apply
+from fujinsplat.core.color import decode, encode, luminance
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import CaptureSettings
+from fujinsplat.flow import apply, invert
 from fujinsplat.synthesis import captures as captures_module
-from fujinsplat.synthesis.captures import Captures, interpolate, sample
+from fujinsplat.synthesis.captures import Captures, interpolate, reduced, sample
 from fujinsplat.synthesis.draws import Draws, exposed, make_draws
 from fujinsplat.synthesis.external import ExternalBase, Tone, tone_of
 from fujinsplat.synthesis.observe import hazed, write_shard
 from fujinsplat.synthesis.recipe import Recipe
-from fujinsplat.synthesis.run import report_to_file
 from fujinsplat.synthesis.sheet import read_sheet, shard
 from fujinsplat.synthesis.smoke import Smoke
 
@@ -241,27 +240,41 @@ def test_an_interrupted_shard_goes_on_where_it_stopped(external, sampled, settin
     assert out.read_bytes() == whole.read_bytes()
 
 
-def test_report_says_what_fell_out_of_range(sampled, draws, tmp_path):
+def test_a_shard_says_what_fell_out_of_range(sampled, draws, tmp_path):
     write_shard(draws, sampled, tmp_path / "0000.safetensors")
-    draws.save(tmp_path / "draws.safetensors")
-    report_to_file([tmp_path / "0000.safetensors"], tmp_path / "draws.safetensors", tmp_path / "report.json")
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert report["observations"] == len(draws)
-    assert min(report["worst_cycle_db"].values()) >= 100
+    with safe_open(str(tmp_path / "0000.safetensors"), "np") as stream:
+        outside, cycles = (json.loads(stream.metadata()[name]) for name in ("outside", "cycles"))
+    assert len(outside) == len(cycles) == len(draws)
+    assert min(min(cycle.values()) for cycle in cycles) >= 100
     clean = [sampled.split(made_of(draws, sampled, i)[0])[0] for i in range(len(draws))]
     above = np.mean([np.mean(c > draws.ceiling[i]) for i, c in enumerate(clean)])
-    assert report["outside_mean"]["clean_above_ceiling"] == pytest.approx(above)
+    assert np.mean([row["clean_above_ceiling"] for row in outside]) == pytest.approx(above)
 
 
+@pytest.mark.parametrize("smoke", ["room", "uniform"])
 @pytest.mark.parametrize("half", ["curves", "couplings"])
-def test_restricted_recipes_stay_exact(sampled, population, matrix, settings, tmp_path, half):
+def test_restricted_recipes_stay_exact(sampled, population, matrix, settings, tmp_path, half, smoke):
     """One half of the action is zero, and the observation is still made by inverting what is left."""
     recipe = Recipe(curves=half == "curves", couplings=half == "couplings")
-    drawn = make_draws(sampled, population, matrix, recipe, settings)
+    drawn = make_draws(sampled, population, matrix, recipe, settings.model_copy(update={"smoke": smoke}))
     off = drawn.label[:, 384:] if half == "curves" else drawn.label[:, :384]
     on = drawn.label[:, :384] if half == "curves" else drawn.label[:, 384:]
     assert np.abs(off).max() == 0 and np.abs(on).max() > 0.01
     write_shard(drawn, sampled, tmp_path / "0000.safetensors")  # checks the cycles
+    for index in range(3):
+        clean, target, hazy, _ = made_of(drawn, sampled, index)
+        np.testing.assert_array_equal(target, np.clip(clean, drawn.floor[index], drawn.ceiling[index]))
+        label = torch.from_numpy(drawn.label[index]).double()
+        np.testing.assert_allclose(hazy, invert(torch.from_numpy(target), label).numpy(), atol=1e-12)
+
+
+def test_large_captures_are_area_reduced_before_their_summary():
+    tall = np.random.default_rng(0).integers(0, 65536, (3012, 2012, 3), np.uint16)
+    small = reduced(tall)
+    assert small.shape == (1506, 1006, 3)
+    blocks = tall.reshape(1506, 2, 1006, 2, 3).mean(axis=(1, 3))
+    assert np.abs(small - blocks).max() <= 0.51
+    assert reduced(tall[:1000, :1506]).shape == (1000, 1506, 3)  # not enlarged, and not made smaller than it need be
 
 
 def test_draws_from_actions_leave_the_scene_out(sampled, population, matrix, settings, tmp_path):

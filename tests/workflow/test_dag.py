@@ -2,9 +2,12 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+
+from fujinsplat.workflow import Plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,12 +68,19 @@ def test_the_workflow_is_planned_when_jobs_end_and_not_every_second(copy_of_buil
 
 def test_one_more_variant_runs_only_its_own_part(copy_of_build):
     config = copy_of_build.config()
-    config["variants"]["mine"] = {"delta": False}
+    config["variants"]["mine"] = {"like": "fujinsplat", "reconcile": "none"}
     config["groups"]["main"].append("mine")
     copy_of_build.write_config(config)
     jobs = copy_of_build.jobs()
     assert jobs["splat_train"] == 2
-    for shared in ("isp_calibrate", "controller_train", "synthesis_observe", "capture_source", "actions_veil"):
+    for shared in (
+        "isp_calibrate",
+        "controller_train",
+        "synthesis_observe",
+        "capture_source",
+        "actions_veil",
+        "views_make",
+    ):
         assert shared not in jobs, jobs
 
 
@@ -114,19 +124,47 @@ def test_a_mistake_in_the_config_stops_before_any_job(make_workspace, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == ["config.yaml"]
 
 
-def test_every_rule_is_a_documented_shell_call_with_log_and_benchmark():
-    """No `run:` blocks; a log, a benchmark, threads, memory, time and an environment for each."""
-    for path in sorted((ROOT / "rules").glob("*.smk")):
-        for rule in re.split(r"^rule ", path.read_text(), flags=re.M)[1:]:
-            name = rule.split(":")[0]
-            assert "run:" not in re.findall(r"^    (\w+:)", rule, re.M), name
-            for part in ("log:", "benchmark:", "threads:", "resources:", "conda:", "shell:"):
-                assert part in re.findall(r"^    (\w+:)", rule, re.M), f"{path.name}: rule {name} has no {part}"
-            for resource in ("mem_mb", "runtime"):
-                grows = f"        {resource}=plan.grows("
-                assert grows in rule, f"{path.name}: rule {name} asks for no more {resource} after a kill"
-            if "--device {params.device}" in rule:
-                assert "        gpu=" in rule, f"{path.name}: rule {name} may use a GPU and asks for none"
+def rules_as_written() -> dict[str, str]:
+    texts = [path.read_text() for path in sorted((ROOT / "rules").glob("*.smk"))]
+    return {rule.split(":")[0]: rule for text in texts for rule in re.split(r"^rule ", text, flags=re.M)[1:]}
+
+
+def test_every_rule_is_a_shell_call_with_log_and_benchmark(workflow_rules):
+    """No `run:` blocks; a log and a benchmark of its own, threads, memory, time and an environment for each."""
+    written = rules_as_written()
+    assert set(workflow_rules) == set(written) and len(written) > 20
+    for name, rule in workflow_rules.items():
+        assert rule["shell"] and not rule["run"], name
+        assert "FUJINSPLAT_THREADS={threads}" in rule["shell"] and rule["shell"].endswith("> {log:q} 2>&1"), name
+        stage, action = name.split("_", 1)
+        (log,) = rule["log"]
+        for kind, path in (("log", log), ("benchmark", rule["benchmark"])):
+            assert path.startswith(f"results/{{dataset}}/{kind}s/{stage}/{action}/"), name
+            assert set(re.findall(r"{(\w+)}", path)) == set(rule["wildcards"]), f"{name}: two jobs share one {kind}"
+        assert Path(rule["conda"]).is_file(), name
+        for resource in ("mem_mb", "runtime"):
+            grows = f"        {resource}=plan.grows("
+            assert grows in written[name], f"rule {name} asks for no more {resource} after a kill"
+    more = Plan.grows(500)
+    assert [more(None, attempt) for attempt in (1, 2, 3)] == [500, 1000, 2000]
+
+
+MAY_USE_A_GPU = {"actions_fit", "controller_train", "splat_train", "render_held", "render_source", "evaluate_score"}
+MAY_USE_A_GPU |= {"render_medium", "export_turntable"}
+MAY_USE_A_GPU |= {"synthesis_sample"}  # where a network makes the depth
+
+
+def test_only_a_job_that_was_given_a_gpu_uses_one(workflow_rules):
+    """`device: auto`: a rule that profits asks for one GPU; every other job is told to stay on the CPU."""
+    asking = {name for name, text in rules_as_written().items() if "        gpu=" in text}
+    assert asking == MAY_USE_A_GPU
+    assert all("gpu" in rule["resources"] for rule in workflow_rules.values()), "the others are told that it is 0"
+    for rule in workflow_rules.values():
+        said = rule["shell"].split("; fujinsplat ")[0].replace("{threads}", "2")
+        for gpus, device in (("0", "cpu"), ("1", "auto")):
+            script = said.replace("{resources.gpu}", gpus) + "; env"
+            environment = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=True).stdout
+            assert f"FUJINSPLAT_DEVICE={device}\n" in environment and "FUJINSPLAT_THREADS=2\n" in environment
 
 
 # the supervision table of the paper: who may be given clean twins, and who held pictures
@@ -141,7 +179,7 @@ def test_only_the_stages_that_may_read_clean_twins_and_held_views_are_given_them
     readers = {"clean": set(), "held": set()}
     for rule, inputs in re.findall(r"^(?:local)?rule (\w+):\n    input: (.*)$", jobs, re.M):
         for part, found in readers.items():
-            if re.search(rf"capture/[^/]+/{part}(,|$)", inputs):
+            if re.search(rf"references/{part}/[^/,]+(,|$)", inputs):
                 found.add(rule)
     assert {"actions_veil", "evaluate_score"} <= readers["clean"], "the pattern above no longer finds anything"
     assert {rule for rule in readers["clean"] if not rule.startswith(FOR_DISPLAY)} <= MAY_READ_CLEAN

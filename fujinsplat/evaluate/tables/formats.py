@@ -3,8 +3,8 @@
 import csv
 from pathlib import Path
 
+from fujinsplat.core.files import atomic_file
 from fujinsplat.evaluate.tables.model import Cell, Row, Table
-from fujinsplat.files import atomic_file
 
 FORMATS = ("csv", "md", "tex")
 NOTES = {

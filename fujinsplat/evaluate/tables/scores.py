@@ -10,7 +10,8 @@ from pathlib import Path
 from fujinsplat.evaluate.benchmarks import minutes_per_scene
 from fujinsplat.evaluate.collect import Metrics, Value
 from fujinsplat.evaluate.outline import Outline
-from fujinsplat.evaluate.published import is_published_dataset, published, quoted, role
+from fujinsplat.evaluate.paper import is_published_dataset, line, published, quoted
+from fujinsplat.evaluate.tables.baselines import QUOTED, RUN
 from fujinsplat.evaluate.tables.model import DIGITS, Cell, Row, Table, measured, rank
 
 METRICS = ("psnr", "ssim", "lpips")
@@ -18,30 +19,13 @@ ARROWS = {"psnr": "PSNR ↑", "ssim": "SSIM ↑", "lpips": "LPIPS ↓", "train_p
 PAPER = "RealX3D (paper)"
 # the paper's ablation rows, in its order; a row without a variant stays as a gap
 ABLATION = ("raw_base", "rgb_input", "curves_only", "couplings_only", "no_delta", "reconstruction", "method")
+PARTS = ("raw", "curve", "coupling", "delta")
 PER_SCENE = ("rgb_base", "raw_base", "rgb_input", "curves_only", "couplings_only", "no_delta", "method")
-
-
-def by_role(outline: Outline) -> dict[str, str]:
-    """The first variant that plays each of the paper's roles: `{role: variant}`."""
-    found: dict[str, str] = {}
-    for name, variant in outline.variants.items():
-        found.setdefault(role(variant) or f"own {name}", name)
-    return found
-
-
-def own_rows(outline: Outline) -> list[str]:
-    """Variants that are no row of the paper's, and no oracle: other label families and the like."""
-    return [name for name, v in outline.variants.items() if role(v) is None and v.oracle == "none"]
-
-
-def oracles(outline: Outline) -> list[str]:
-    return [name for name, variant in outline.variants.items() if variant.oracle != "none"]
 
 
 def main(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """The paper's main table: each method with three lines (PSNR, SSIM, LPIPS), a column per scene, their mean."""
-    roles = by_role(outline)
-    mine = [roles[r] for r in ("method", "rgb_base", "raw_base") if r in roles]
+    mine = [name for role in ("method", "rgb_base", "raw_base", "baseline") for name in outline.of_role(role)]
     headers = ["Method", "Metric", *outline.scenes, "Avg."]
     same = is_published_dataset(outline.scenes)
     table = Table("main", f"Novel-view smoke restoration on {outline.dataset}", headers)
@@ -49,13 +33,14 @@ def main(outline: Outline, metrics: Metrics, results: Path) -> Table:
     if not same:
         headers.append(PAPER)
         table.published = frozenset([len(headers) - 1])
+    headers.append("Numbers")
     ranked: dict[str, list[list[Cell]]] = {metric: [] for metric in METRICS}
 
     def add(
         title: str, line: Callable[[str], list[Cell]], note: str = "", section: str = "", field: bool = True
     ) -> None:
         for i, metric in enumerate(METRICS):
-            cells = line(metric)
+            cells = [*line(metric), Cell(QUOTED if note == "quoted" else RUN)]
             table.rows.append(Row([Cell(title if i == 0 else ""), Cell(ARROWS[metric]), *cells], note, section))
             if field:
                 ranked[metric].append(cells[: len(outline.scenes) + 1])
@@ -65,9 +50,9 @@ def main(outline: Outline, metrics: Metrics, results: Path) -> Table:
     if same:
         row = published()["rows"]["method"]
         add("FujinSplat, paper", lambda m: _quoted_cells(row, outline.scenes, m), "quoted", "ours", field=False)
-    for name in [*mine, *own_rows(outline), *oracles(outline)]:
-        note = "oracle" if name in oracles(outline) else ""
-        paper = None if same else published()["rows"].get(role(outline.variants[name]) or "")
+    for name in [*mine, *outline.own_rows, *outline.oracles]:
+        note = "oracle" if outline.rows[name].oracle else ""
+        paper = None if same else line(outline.rows[name].line)
         add(
             outline.title(name),
             lambda m, name=name, paper=paper: _measured_cells(outline, metrics, name, m, paper, same),
@@ -75,7 +60,8 @@ def main(outline: Outline, metrics: Metrics, results: Path) -> Table:
             note or "ours",
             field=not note,
         )
-    for row in [] if same else published()["baselines"]:
+    run = {outline.rows[name].line for name in mine}
+    for row in [] if same else [row for row in published()["baselines"] if row["name"] not in run]:
         blank = [Cell(None)] * (len(outline.scenes) + 1)
         add(
             row["name"],
@@ -119,10 +105,9 @@ def seven_scenes(outline: Outline, metrics: Metrics, results: Path) -> Table:
         cells += [] if same else [Cell(None)]
         cells += [Cell(entry["runtime"]), Cell(entry["mllm"] or "none"), Cell(str(entry["calls"]))]
         table.rows.append(Row(cells, "quoted", "quoted"))
-    name = by_role(outline).get("method")
-    if name is not None:
+    for name in outline.of_role("method"):
         value = metrics.average(kept, name, "psnr")
-        minutes = minutes_per_scene(results, outline.scenes, name)
+        minutes = minutes_per_scene(results, outline.scenes, name, outline.rows[name].front_file)
         cells = [Cell(outline.title(name)), *([] if same else [Cell(None)]), _precise(value)]
         cells += [Cell(f"{minutes:.1f} min" if minutes is not None else None), Cell("none"), Cell("0")]
         table.rows.append(Row(cells, "", "ours"))
@@ -135,7 +120,6 @@ def _precise(value: Value | None) -> Cell:
 
 def ablation(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """Components on and off, train-view and novel-view quality; the paper's values in columns of their own."""
-    roles = by_role(outline)
     shown = ("train_psnr", "psnr", "ssim", "lpips")
     headers = ["Variant", "RAW", "Curve", "Coupling", "Δ", *(ARROWS[metric] for metric in shown)]
     first = len(headers)
@@ -153,15 +137,14 @@ def ablation(outline: Outline, metrics: Metrics, results: Path) -> Table:
         table.rows.append(Row([Cell(title), *map(Cell, parts), *cells, *quotes], note, section))
 
     for key in ABLATION:
-        paper, name = published()["ablation"][key], roles.get(key)
-        parts = [paper[part] for part in ("raw", "curve", "coupling", "delta")]
-        add(outline.title(name) if name else paper["name"], parts, name, paper)
-    for name in own_rows(outline):
-        v = outline.variants[name]
-        add(outline.title(name), [v.input == "raw", v.curves, v.couplings, v.delta], name, {}, section="own")
-    for name in oracles(outline):
-        v = outline.variants[name]
-        add(outline.title(name), [False, v.oracle == "expert", v.oracle == "expert", v.delta], name, {}, "oracle", "o")
+        paper = published()["ablation"][key]
+        parts = [paper[part] for part in PARTS]
+        for name in outline.of_role(key) or [None]:
+            add(outline.title(name) if name else paper["name"], parts, name, paper)
+    for name in [*outline.own_rows, *outline.oracles]:
+        row = outline.rows[name]
+        kind = ("oracle", "o") if row.oracle else ("", "own")
+        add(row.title, [part in row.marks for part in PARTS], name, {}, *kind)
     for metric, column in zip(shown, zip(*fields, strict=True), strict=True):
         rank(list(column), metric)
     return table
@@ -169,7 +152,6 @@ def ablation(outline: Outline, metrics: Metrics, results: Path) -> Table:
 
 def ablation_per_scene(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """The ablation scene by scene; RGB base only stands outside the ranking, as in the paper."""
-    roles = by_role(outline)
     same = is_published_dataset(outline.scenes)
     headers = ["Variant", "Metric", *outline.scenes, "Avg."]
     table = Table("ablation_per_scene", f"Ablation per scene on {outline.dataset}", headers)
@@ -179,17 +161,18 @@ def ablation_per_scene(outline: Outline, metrics: Metrics, results: Path) -> Tab
         table.published = frozenset([len(headers) - 1])
     ranked: dict[str, list[list[Cell]]] = {metric: [] for metric in METRICS}
     for key in PER_SCENE:
-        paper, name = published()["rows"].get(key), roles.get(key)
-        title = outline.title(name) if name else (paper or published()["ablation"][key])["name"]
-        for i, metric in enumerate(METRICS):
-            if name:
-                cells = _measured_cells(outline, metrics, name, metric, paper, same)
-            else:
-                cells = [Cell(None, DIGITS[metric])] * (len(outline.scenes) + 1)
-                cells += [] if same else [Cell(paper["mean"][metric] if paper else None, DIGITS[metric])]
-            if key != "rgb_base":
-                ranked[metric].append(cells[: len(outline.scenes) + 1])
-            table.rows.append(Row([Cell(title if i == 0 else ""), Cell(ARROWS[metric]), *cells], section=key))
+        paper = published()["rows"].get(key)
+        for name in outline.of_role(key) or [None]:
+            title = outline.title(name) if name else (paper or published()["ablation"][key])["name"]
+            for i, metric in enumerate(METRICS):
+                if name:
+                    cells = _measured_cells(outline, metrics, name, metric, paper, same)
+                else:
+                    cells = [Cell(None, DIGITS[metric])] * (len(outline.scenes) + 1)
+                    cells += [] if same else [Cell(paper["mean"][metric] if paper else None, DIGITS[metric])]
+                if key != "rgb_base":
+                    ranked[metric].append(cells[: len(outline.scenes) + 1])
+                table.rows.append(Row([Cell(title if i == 0 else ""), Cell(ARROWS[metric]), *cells], section=key))
         for i, metric in enumerate(METRICS if same and paper else ()):
             quotes = _quoted_cells(paper, outline.scenes, metric)
             first = Cell(f"{paper['name']}, paper" if i == 0 else "")
@@ -206,19 +189,18 @@ def capacity(outline: Outline, metrics: Metrics, results: Path) -> Table:
     table = Table("capacity", f"Capacity of the Monotone Color Flow on {outline.dataset}", headers)
     table.caption = "One axis is varied at a time about the adopted setting."
     table.published = frozenset(range(6, 9))
-    sizes = {}
-    for name, variant in outline.variants.items():
-        if role(variant) in ("capacity", "method"):
-            sizes.setdefault((variant.K, variant.M), name)
+    sizes: dict[tuple[int, int], list[str]] = {}
+    for name in [*outline.of_role("method"), *outline.of_role("capacity")]:
+        sizes.setdefault(outline.rows[name].flow, []).append(name)
     quotes = {(row["K"], row["M"]): row for row in published()["capacity"]}
     fields = []
     for K, M in sorted({*sizes, *quotes}, key=lambda size: (_axis(*size)[0], size)):
-        name, paper = sizes.get((K, M)), quotes.get((K, M), {})
-        cells = [measured(metrics.average(outline.scenes, name, m) if name else None, m) for m in METRICS]
-        fields.append(cells)
-        paper_cells = [Cell(paper.get(metric), DIGITS[metric]) for metric in METRICS]
-        axis = _axis(K, M)[1]
-        table.rows.append(Row([Cell(axis), Cell(str(K)), Cell(str(M)), *cells, *paper_cells], section=axis))
+        paper, axis = quotes.get((K, M), {}), _axis(K, M)[1]
+        for name in sizes.get((K, M)) or [None]:
+            cells = [measured(metrics.average(outline.scenes, name, m) if name else None, m) for m in METRICS]
+            fields.append(cells)
+            paper_cells = [Cell(paper.get(metric), DIGITS[metric]) for metric in METRICS]
+            table.rows.append(Row([Cell(axis), Cell(str(K)), Cell(str(M)), *cells, *paper_cells], section=axis))
     for metric, column in zip(METRICS, zip(*fields, strict=True), strict=True):
         rank(list(column), metric)
     return table

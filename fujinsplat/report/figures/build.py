@@ -4,11 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fujinsplat.configfile import nearest
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.style import save
+from fujinsplat.core.validation import nearest
 from fujinsplat.evaluate.outline import Outline
-from fujinsplat.report.figures import curves, grids, pipeline
-from fujinsplat.report.style import save
+from fujinsplat.report.figures import curves, flow, grids, pipeline
 
 FIGURES: dict[str, Callable[[Path, Outline], Any]] = {
     "qualitative": grids.qualitative,
@@ -16,6 +16,8 @@ FIGURES: dict[str, Callable[[Path, Outline], Any]] = {
     "capacity": curves.capacity,
     "training": curves.training,
     "pipeline": pipeline.pipeline,
+    "mcf": flow.mcf,
+    "action_family": flow.action_family,
 }
 
 

@@ -5,23 +5,23 @@ from pathlib import Path
 
 import numpy as np
 
-from fujinsplat.config import StageSettings
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import PAPER_ITERATIONS
+from fujinsplat.core.style import BLUE, GREY, MARKERS, ORANGE, VERMILION, WIDE, figure, panel
 from fujinsplat.evaluate.collect import read_metrics
 from fujinsplat.evaluate.outline import Outline
-from fujinsplat.evaluate.published import is_published_dataset, published, role
-from fujinsplat.evaluate.tables.scores import by_role
-from fujinsplat.report.style import BLUE, GREY, MARKERS, ORANGE, VERMILION, WIDE, figure, panel
+from fujinsplat.evaluate.paper import is_published_dataset, published
+from fujinsplat.paths import inside
 
 
 def capacity(results: Path, outline: Outline):
     """Novel-view PSNR against couplings and knots; the paper's own points only on the paper's own scenes."""
-    metrics = read_metrics(results, outline.scenes, list(outline.variants))
+    metrics = read_metrics(results, outline.scenes, list(outline.rows))
     sizes = {}
-    for name, variant in outline.variants.items():
-        value = metrics.average(outline.scenes, name, "psnr") if role(variant) in ("capacity", "method") else None
+    for name in [*outline.of_role("method"), *outline.of_role("capacity")]:
+        value = metrics.average(outline.scenes, name, "psnr")
         if value is not None:
-            sizes.setdefault((variant.K, variant.M), value)
+            sizes.setdefault(outline.rows[name].flow, value)
     paper = {(row["K"], row["M"]): row["psnr"] for row in published()["capacity"]}
     adopted = next((row["K"], row["M"]) for row in published()["capacity"] if row["axis"] == "adopted")
     if not sizes:
@@ -46,8 +46,8 @@ def capacity(results: Path, outline: Outline):
 
 def training(results: Path, outline: Outline):
     """Loss, PSNR of the logged view, number of Gaussians and retained displacement of the method, scene by scene."""
-    name = by_role(outline).get("method") or next(iter(outline.variants))
-    logs = {scene: read_log(results / "gaussians" / scene / f"{name}.log.jsonl") for scene in outline.scenes}
+    name = outline.method
+    logs = {scene: read_log(inside(results, "training", scene=scene, variant=name)) for scene in outline.scenes}
     logs = {scene: log for scene, log in logs.items() if log}
     if not logs:
         raise UserError(f"{results} has no training log of {name}; train it first")
@@ -82,9 +82,8 @@ def running_median(values: np.ndarray, share: float = 0.1) -> np.ndarray:
 
 def _windows(outline: Outline) -> list[tuple[float, float]]:
     """The Δ-ISP's window; settings give it for the paper's number of iterations, and it scales with theirs."""
-    splat = outline.settings.splat
-    factor = splat.iterations / StageSettings().splat.iterations
-    return [(splat.delta_from * factor, splat.delta_until * factor)]
+    delta, factor = outline.settings["delta"], outline.settings["splat"]["iterations"] / PAPER_ITERATIONS
+    return [(delta["after"] * factor, delta["until"] * factor)]
 
 
 def read_log(path: Path) -> list[dict]:

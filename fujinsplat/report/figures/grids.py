@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from fujinsplat.capture import HeldViews, read_cameras
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
 from fujinsplat.evaluate.collect import read_metrics
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.protocol import fitted, read_picture
-from fujinsplat.evaluate.tables.scores import by_role
+from fujinsplat.evaluate.tables.baselines import compared
+from fujinsplat.paths import inside
 from fujinsplat.report.figures.chart import find_chart
 
 INSET = "#00d5e5"  # the paper's cyan
@@ -27,11 +28,14 @@ def qualitative(results: Path, outline: Outline):
     """A column per scene, a row per method, as the paper's comparison; charts are enlarged in the corner."""
     scenes = _scenes(results, outline)
     names = _built(results, outline, scenes, QUALITATIVE_ROLES)
+    method = outline.method if outline.method in names else None
+    names = [*(name for name in names if name != method), *_others(results, outline, scenes, names)]
+    names += [method] if method else []
     rows = ["smoky camera", *(outline.title(name) for name in names), "clean capture"]
     panels = {}
     for column, scene in enumerate(scenes):
         stem, clean, where = _held(results, scene)
-        smoky = HeldViews(results / "capture" / scene / "source").rgb(nearest_source(results, scene, stem))
+        smoky = HeldViews(inside(results, "source", scene=scene)).rgb(nearest_source(results, scene, stem))
         pictures = [smoky, *(_render(results, scene, name, stem, clean) for name in names), clean]
         for row, picture in enumerate(pictures):
             panels[row, column] = (picture, where if row else None, None)
@@ -43,7 +47,7 @@ def ablation_renders(results: Path, outline: Outline):
     scenes = _scenes(results, outline)
     names = _built(results, outline, scenes, ABLATION_ROLES)
     columns = ["hazy input\nRAW | camera", *(outline.title(name) for name in names), "clean capture"]
-    metrics = read_metrics(results, outline.scenes, list(outline.variants))
+    metrics = read_metrics(results, outline.scenes, list(outline.rows))
     panels = {}
     for row, scene in enumerate(scenes):
         stem, clean, where = _held(results, scene)
@@ -59,7 +63,7 @@ def ablation_renders(results: Path, outline: Outline):
 
 def nearest_source(results: Path, scene: str, stem: str) -> str:
     """The source view that stands nearest to the held view `stem` and looks the same way."""
-    path = results / "capture" / scene / "cameras.json"
+    path = inside(results, "cameras", scene=scene)
     held = {view.stem: view for view in read_cameras(path, "held")}[stem]
     source = read_cameras(path, "source")
 
@@ -74,7 +78,7 @@ def nearest_source(results: Path, scene: str, stem: str) -> str:
 
 
 def _scenes(results: Path, outline: Outline) -> list[str]:
-    scenes = [scene for scene in outline.scenes if (results / "capture" / scene / "held" / "views.json").is_file()]
+    scenes = [scene for scene in outline.scenes if (inside(results, "held", scene=scene) / "views.json").is_file()]
     if not scenes:
         raise UserError(f"{results} has no held views to draw; build a scene with held views first")
     return scenes[:MOST_SCENES]
@@ -82,32 +86,48 @@ def _scenes(results: Path, outline: Outline) -> list[str]:
 
 def _built(results: Path, outline: Outline, scenes: list[str], wanted: tuple[str, ...]) -> list[str]:
     """The variants of these roles that have renders in every scene."""
-    roles = by_role(outline)
-    names = [roles[role] for role in wanted if role in roles]
-    return [name for name in names if all((results / "renders" / scene / name).is_dir() for scene in scenes)]
+    names = [name for role in wanted for name in outline.of_role(role)]
+    return [
+        name
+        for name in names
+        if all(inside(results, "renders", scene=scene, variant=name).is_dir() for scene in scenes)
+    ]
+
+
+def _others(results: Path, outline: Outline, scenes: list[str], shown: list[str]) -> list[str]:
+    """The other methods that were run here: restorers, media, other people's programs."""
+    names = [name for name in compared(outline) if name not in shown]
+    return [
+        name
+        for name in names
+        if all(inside(results, "renders", scene=scene, variant=name).is_dir() for scene in scenes)
+    ]
+
+
+def _rendered(results: Path, scene: str, name: str) -> Path:
+    return inside(results, "renders", scene=scene, variant=name)
 
 
 def _method_row(outline: Outline, names: list[str]) -> int | None:
-    method = by_role(outline).get("method")
-    return names.index(method) + 1 if method in names else None
+    return names.index(outline.method) + 1 if outline.method in names else None
 
 
 def _held(results: Path, scene: str) -> tuple[str, np.ndarray, tuple[int, int, int, int] | None]:
     """The first held view: its stem, its clean picture and where the colour chart is in it."""
-    views = HeldViews(results / "capture" / scene / "held")
+    views = HeldViews(inside(results, "held", scene=scene))
     clean = views.rgb(views.stems[0])
     return views.stems[0], clean, find_chart(clean)
 
 
 def _render(results: Path, scene: str, name: str, stem: str, like: np.ndarray) -> np.ndarray:
-    return fitted(read_picture(results / "renders" / scene / name / f"{stem}.png"), like)
+    return fitted(read_picture(_rendered(results, scene, name) / f"{stem}.png"), like)
 
 
 def _seam(results: Path, scene: str, stem: str) -> np.ndarray:
     """Linear RAW left, camera RGB right."""
     from fujinsplat.capture import SourceViews
 
-    views = SourceViews(results / "capture" / scene / "source")
+    views = SourceViews(inside(results, "source", scene=scene))
     picture = views.rgb(stem).copy()
     if (views.folder / f"{stem}.npy").is_file():
         half = picture.shape[1] // 2
@@ -120,7 +140,7 @@ def _grid(
     panels: dict, rows: list[str], columns: list[str], highlight: int | None, highlight_column: int | None = None
 ):
     """`panels[row, column]` = (picture, chart box or None, text or None)."""
-    from fujinsplat.report.style import BLUE, WIDE, figure
+    from fujinsplat.core.style import BLUE, WIDE, figure
 
     picture = panels[0, 0][0]
     cell = WIDE / len(columns)

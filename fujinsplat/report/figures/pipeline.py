@@ -3,10 +3,10 @@
 from collections import Counter
 from pathlib import Path
 
-from fujinsplat.errors import UserError
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.style import WIDE, figure
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.provenance import Record, read_records, rule_edges
-from fujinsplat.report.style import WIDE, figure
 
 # stages in the order of the data, each with a light tone that keeps black text readable
 TONES = {

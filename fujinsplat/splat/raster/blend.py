@@ -3,10 +3,11 @@
 import numpy as np
 from numba import prange
 
-from fujinsplat.splat.kernels import fast_parallel_kernel, precise, precise_inline
+from fujinsplat.splat.kernels import fast_parallel_kernel, named, precise, precise_inline
 from fujinsplat.splat.raster.conventions import ALPHA_MAX, T_STOP, TILE_H, TILE_W, f4
 from fujinsplat.splat.raster.projection import (
     BLUE,
+    DEPTH,
     GREEN,
     HALF_H,
     HALF_W,
@@ -80,60 +81,73 @@ def _finished(state):
     return largest(most) < 0
 
 
-@precise
-def _blend_tile(ox, oy, columns, rows, places, splats, members, first, end, background, image, transmittance, lasts):
-    # planes: transmittance (negative once finished) | index of the last splat | red | green | blue
-    state = np.zeros(5 * PLANE, np.float32)
-    state[: 2 * PLANE] = -1
-    for r in range(rows):
-        state[r * TILE_W : r * TILE_W + columns] = 1
-    like = load(state, 0)
-    lane, zero, one = lane_numbers(like), splat(0.0, like), splat(1.0, like)
-    cap, stop = splat(ALPHA_MAX, like), splat(T_STOP, like)
-    for j in range(first, end):
-        ahead = members[min(j + AHEAD, end - 1)]
-        prefetch(places, ahead)
-        prefetch(splats, ahead)
-        member = members[j]
-        x, y = places[member, X] - ox - 0.5, places[member, Y] - oy - 0.5
-        sharpness, shear = splats[member, SHARPNESS], places[member, SHEAR]
-        sharpness_y, reach = splats[member, SHARPNESS_Y], splats[member, REACH]
-        sharp, limit, opacity = splat(sharpness, like), splat(reach, like), splat(splats[member, OPACITY], like)
-        red, green, blue = (
-            splat(splats[member, RED], like),
-            splat(splats[member, GREEN], like),
-            splat(splats[member, BLUE], like),
-        )
-        number = splat(j - first, like)
-        row_first, row_end = rows_reached(splats[member, HALF_H], y)
-        group, group_end = groups_reached(splats[member, HALF_W], x)
-        for row in range(row_first, row_end):
-            dy = row - y
-            middle, lift = x - shear * dy, sharpness_y * dy * dy
-            raised = splat(lift, like)
-            for i in range(row * TILE_W + group * LANES, row * TILE_W + group_end * LANES, LANES):
-                du = lane + splat(i - row * TILE_W - middle, like)
-                s = sharp * du * du + raised
-                alpha = at_most(s, limit, lesser(opacity * falloff(s), cap), zero)
-                before = load(state, i)
-                after = before * (one - alpha)
-                weight = above(after, stop, alpha * before, zero)
-                store(state, i, above(after, stop, after, lesser(before, zero - before)))
-                store(state, i + PLANE, above(after, stop, number, load(state, i + PLANE)))
-                store(state, i + 2 * PLANE, load(state, i + 2 * PLANE) + weight * red)
-                store(state, i + 3 * PLANE, load(state, i + 3 * PLANE) + weight * green)
-                store(state, i + 4 * PLANE, load(state, i + 4 * PLANE) + weight * blue)
-        if (j - first) % LOOK == LOOK - 1 and _finished(state):
-            break
-    for r in range(rows):
-        for c in range(columns):
-            i = r * TILE_W + c
-            left = abs(state[i])
-            transmittance[oy + r, ox + c] = left
-            lasts[oy + r, ox + c] = state[i + PLANE]
-            image[oy + r, ox + c, 0] = state[i + 2 * PLANE] + left * background[0]
-            image[oy + r, ox + c, 1] = state[i + 3 * PLANE] + left * background[1]
-            image[oy + r, ox + c, 2] = state[i + 4 * PLANE] + left * background[2]
+def _tile_blender(with_depth: bool):
+    """The function that blends one tile, compiled with or without a depth channel."""
+
+    def blend_tile(
+        ox, oy, columns, rows, places, splats, members, first, end, background, image, depth, transmittance, lasts
+    ):
+        # planes: transmittance (negative once finished) | index of the last splat | red | green | blue | depth
+        state = np.zeros((6 if with_depth else 5) * PLANE, np.float32)
+        state[: 2 * PLANE] = -1
+        for r in range(rows):
+            state[r * TILE_W : r * TILE_W + columns] = 1
+        like = load(state, 0)
+        lane, zero, one = lane_numbers(like), splat(0.0, like), splat(1.0, like)
+        cap, stop = splat(ALPHA_MAX, like), splat(T_STOP, like)
+        for j in range(first, end):
+            ahead = members[min(j + AHEAD, end - 1)]
+            prefetch(places, ahead)
+            prefetch(splats, ahead)
+            member = members[j]
+            x, y = places[member, X] - ox - 0.5, places[member, Y] - oy - 0.5
+            sharpness, shear = splats[member, SHARPNESS], places[member, SHEAR]
+            sharpness_y, reach = splats[member, SHARPNESS_Y], splats[member, REACH]
+            sharp, limit, opacity = splat(sharpness, like), splat(reach, like), splat(splats[member, OPACITY], like)
+            red, green, blue = (
+                splat(splats[member, RED], like),
+                splat(splats[member, GREEN], like),
+                splat(splats[member, BLUE], like),
+            )
+            number, far = splat(j - first, like), splat(splats[member, DEPTH], like)
+            row_first, row_end = rows_reached(splats[member, HALF_H], y)
+            group, group_end = groups_reached(splats[member, HALF_W], x)
+            for row in range(row_first, row_end):
+                dy = row - y
+                middle, lift = x - shear * dy, sharpness_y * dy * dy
+                raised = splat(lift, like)
+                for i in range(row * TILE_W + group * LANES, row * TILE_W + group_end * LANES, LANES):
+                    du = lane + splat(i - row * TILE_W - middle, like)
+                    s = sharp * du * du + raised
+                    alpha = at_most(s, limit, lesser(opacity * falloff(s), cap), zero)
+                    before = load(state, i)
+                    after = before * (one - alpha)
+                    weight = above(after, stop, alpha * before, zero)
+                    store(state, i, above(after, stop, after, lesser(before, zero - before)))
+                    store(state, i + PLANE, above(after, stop, number, load(state, i + PLANE)))
+                    store(state, i + 2 * PLANE, load(state, i + 2 * PLANE) + weight * red)
+                    store(state, i + 3 * PLANE, load(state, i + 3 * PLANE) + weight * green)
+                    store(state, i + 4 * PLANE, load(state, i + 4 * PLANE) + weight * blue)
+                    if with_depth:
+                        store(state, i + 5 * PLANE, load(state, i + 5 * PLANE) + weight * far)
+            if (j - first) % LOOK == LOOK - 1 and _finished(state):
+                break
+        for r in range(rows):
+            for c in range(columns):
+                i = r * TILE_W + c
+                left = abs(state[i])
+                transmittance[oy + r, ox + c] = left
+                lasts[oy + r, ox + c] = state[i + PLANE]
+                image[oy + r, ox + c, 0] = state[i + 2 * PLANE] + left * background[0]
+                image[oy + r, ox + c, 1] = state[i + 3 * PLANE] + left * background[1]
+                image[oy + r, ox + c, 2] = state[i + 4 * PLANE] + left * background[2]
+                if with_depth:
+                    depth[oy + r, ox + c] = state[i + 5 * PLANE]
+
+    return precise(named(blend_tile, "depth" if with_depth else "colour"))
+
+
+_colour_tile, _depth_tile = _tile_blender(False), _tile_blender(True)
 
 
 @fast_parallel_kernel
@@ -145,7 +159,21 @@ def blend(places, splats, starts, members, background, image, transmittance, las
     for tile in prange(tiles_x * tiles_y):
         oy, ox = (tile // tiles_x) * TILE_H, (tile % tiles_x) * TILE_W
         columns, rows = min(TILE_W, width - ox), min(TILE_H, height - oy)
-        _blend_tile(
+        _colour_tile(
             ox, oy, columns, rows, places, splats, members, starts[tile], starts[tile + 1],
-            background, image, transmittance, lasts,
+            background, image, transmittance, transmittance, lasts,
+        )  # fmt: skip
+
+
+@fast_parallel_kernel
+def blend_with_depth(places, splats, starts, members, background, image, depth, transmittance, lasts):
+    """`blend`, and into `depth [H, W]` the sum of weight x depth, as colours are summed."""
+    height, width = transmittance.shape
+    tiles_x, tiles_y = (width + TILE_W - 1) // TILE_W, (height + TILE_H - 1) // TILE_H
+    for tile in prange(tiles_x * tiles_y):
+        oy, ox = (tile // tiles_x) * TILE_H, (tile % tiles_x) * TILE_W
+        columns, rows = min(TILE_W, width - ox), min(TILE_H, height - oy)
+        _depth_tile(
+            ox, oy, columns, rows, places, splats, members, starts[tile], starts[tile + 1],
+            background, image, depth, transmittance, lasts,
         )  # fmt: skip

@@ -31,23 +31,41 @@ class Splats:
             self.places, self.rows, self.depths, self.radii, rects, *tile_grid(width, height)
         )
 
-    def blend(self, rows: np.ndarray, background: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        image = np.empty((self.height, self.width, 3), np.float32)
-        transmittance = np.empty((self.height, self.width), np.float32)
-        lasts = np.empty((self.height, self.width), np.float32)
-        blend.blend(self.places, rows, self.starts, self.members, background, image, transmittance, lasts)
+    def blend(self, background: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Picture `[H, W, 3]`, transmittance `[H, W]`, and what the backward pass wants to know of each pixel."""
+        image, transmittance, lasts = self._empty(3), self._empty(), self._empty()
+        blend.blend(self.places, self.rows, self.starts, self.members, background, image, transmittance, lasts)
         return image, transmittance, lasts
 
-    def depth(self) -> Tensor:
-        """Accumulated depth `[H, W]`: the sum of weight x depth, as colours are summed."""
-        rows = self.rows.copy()
-        rows[:, projection.RED] = self.depths
-        rows[:, [projection.GREEN, projection.BLUE]] = 0
-        return torch.from_numpy(self.blend(rows, np.zeros(3, np.float32))[0][..., 0].copy())
+    def blend_with_depth(self, background: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """`blend`, with accumulated depth `[H, W]` (the sum of weight x depth) after the picture."""
+        image, depth, transmittance, lasts = self._empty(3), self._empty(), self._empty(), self._empty()
+        blend.blend_with_depth(
+            self.places, self.rows, self.starts, self.members, background, image, depth, transmittance, lasts
+        )
+        return image, depth, transmittance, lasts
+
+    def _empty(self, *channels: int) -> np.ndarray:
+        return np.empty((self.height, self.width, *channels), np.float32)
+
+    def backward(self, kept: tuple, v_image: np.ndarray, v_alpha: np.ndarray, v_depth: np.ndarray | None) -> tuple:
+        """Gradients of means, quats, scales, opacities and sh, and of the picture positions `[N, 2]`."""
+        columns = projection.GRADIENT if v_depth is None else projection.GRADIENT_WITH_DEPTH
+        grads = np.empty((len(self.means), columns), np.float32)
+        seen = (self.places, self.rows, self.starts, self.members, *self.gather, *kept)
+        if v_depth is None:
+            blend_backward.blend_backward(*seen, v_image, v_alpha, grads)
+        else:
+            blend_backward.blend_backward_with_depth(*seen, v_image, v_depth, v_alpha, grads)
+        found = [np.empty_like(a) for a in (self.means, self.quats, self.scales, self.opacities, self.sh)]
+        projection.project_backward(
+            self.means, self.quats, self.scales, self.sh, self.camera, self.rows, self.radii, grads, *found
+        )
+        return found, grads[:, :2]
 
 
 class Info(dict):
-    """What densification reads, plus `depth`, blended on first use because training never asks for it."""
+    """What densification reads, plus `depth`, blended on first use when the picture was made without it."""
 
     def __init__(self, splats: Splats, **entries):
         super().__init__(entries)
@@ -56,44 +74,36 @@ class Info(dict):
     def __missing__(self, key):
         if key != "depth":
             raise KeyError(key)
-        self["depth"] = self._splats.depth()
+        self["depth"] = torch.from_numpy(self._splats.blend_with_depth(np.zeros(3, np.float32))[1])
         return self["depth"]
 
 
 class _Blend(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, means, quats, scales, opacities, sh, background, means2d, splats: Splats):
-        shade = background.detach().contiguous().numpy()
-        image, transmittance, lasts = splats.blend(splats.rows, shade)
-        ctx.kept = splats, shade, transmittance, lasts
-        return torch.from_numpy(image), 1 - torch.from_numpy(transmittance)
+    """(picture, alpha, accumulated depth or None)."""
 
     @staticmethod
-    def backward(ctx, v_image, v_alpha):
-        splats, shade, transmittance, lasts = ctx.kept
-        grads = np.empty((len(splats.means), projection.GRADIENT), np.float32)
+    def forward(ctx, means, quats, scales, opacities, sh, background, means2d, splats: Splats, with_depth: bool):
+        shade = background.detach().contiguous().numpy()
+        ctx.set_materialize_grads(True)
+        if with_depth:
+            image, depth, transmittance, lasts = splats.blend_with_depth(shade)
+            depth = torch.from_numpy(depth)
+        else:
+            (image, transmittance, lasts), depth = splats.blend(shade), None
+        ctx.splats, ctx.kept = splats, (shade, transmittance, lasts)
+        return torch.from_numpy(image), 1 - torch.from_numpy(transmittance), depth
+
+    @staticmethod
+    def backward(ctx, v_image, v_alpha, v_depth):
         v_pixels = v_image.contiguous().numpy()
-        blend_backward.blend_backward(
-            splats.places, splats.rows, splats.starts, splats.members, *splats.gather, shade, transmittance, lasts,
-            v_pixels, v_alpha.contiguous().numpy(), grads,
-        )  # fmt: skip
-        found = [np.empty_like(a) for a in (splats.means, splats.quats, splats.scales, splats.opacities, splats.sh)]
-        projection.project_backward(
-            splats.means,
-            splats.quats,
-            splats.scales,
-            splats.sh,
-            splats.camera,
-            splats.rows,
-            splats.radii,
-            grads,
-            *found,
-        )
+        v_depth = None if v_depth is None else v_depth.contiguous().numpy()
+        found, v_means2d = ctx.splats.backward(ctx.kept, v_pixels, v_alpha.contiguous().numpy(), v_depth)
         v_background = None
         if ctx.needs_input_grad[5]:
+            _, transmittance, _ = ctx.kept
             v_background = torch.from_numpy(np.einsum("hw,hwc->c", transmittance, v_pixels, dtype=np.float64)).float()
-        v_means2d = torch.from_numpy(grads[None, :, :2].copy())
-        return *(torch.from_numpy(a) for a in found), v_background, v_means2d, None
+        v_means2d = torch.from_numpy(v_means2d[None].copy())
+        return *(torch.from_numpy(a) for a in found), v_background, v_means2d, None, None
 
 
 def rasterize(
@@ -107,13 +117,14 @@ def rasterize(
     width: int,
     height: int,
     background: Tensor | None = None,
+    with_depth: bool = False,
 ) -> tuple[Tensor, Tensor, dict]:
     """See `fujinsplat.splat.rasterize`; float32 on the CPU."""
     splats = Splats(means, quats, scales, opacities, sh, viewmat, K, width, height)
     background = torch.zeros(3) if background is None else background
     # a leaf of its own, so that the gradient of the picture positions arrives in `.grad` where densification looks
     means2d = torch.from_numpy(splats.places[None, :, :2].astype(np.float32)).requires_grad_(torch.is_grad_enabled())
-    image, alpha = _Blend.apply(means, quats, scales, opacities, sh, background, means2d, splats)
+    image, alpha, depth = _Blend.apply(means, quats, scales, opacities, sh, background, means2d, splats, with_depth)
     info = Info(
         splats,
         means2d=means2d,
@@ -124,4 +135,6 @@ def rasterize(
         n_cameras=1,
         gaussian_ids=None,
     )
+    if with_depth:
+        info["depth"] = depth
     return image, alpha, info

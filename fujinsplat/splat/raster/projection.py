@@ -18,7 +18,7 @@ from fujinsplat.splat.raster.conventions import ALPHA_MIN, EPS2D, FAR, GUARD, NE
 from fujinsplat.splat.raster.harmonics import basis, basis_gradient
 
 # columns of a splat row, float32 [N, SPLAT]
-SHARPNESS, SHARPNESS_Y, REACH, OPACITY, RED, GREEN, BLUE, HALF_W, HALF_H, LEAN = range(10)
+SHARPNESS, SHARPNESS_Y, REACH, OPACITY, RED, GREEN, BLUE, HALF_W, HALF_H, LEAN, DEPTH = range(11)
 SPLAT = 12  # padded: a row is 48 bytes
 # columns of a splat's place, float64 [N, PLACE]: along a needle a thousand pixels long, float32 would be too coarse.
 # H1U … H2Y: d sigma / d position in the ellipse's own axes is (H1U du + H1Y dy, H2U du + H2Y dy), major axis first.
@@ -27,9 +27,9 @@ PLACE = 7
 # columns of a splat's gradient, float32 [N, GRADIENT], with g = dL/dsigma and h = d sigma/d position in the ellipse's
 # axes: sums of g h1, g h2, g h1^2, g h1 h2, g h2^2 over pixels, then dL/dopacity and dL/dcolour. Kept in these axes,
 # the long direction of a needle does not drown in the rounding of the short one. `project_backward` turns the first
-# two into dL/dx and dL/dy.
-D_1, D_2, D_11, D_12, D_22, D_OPACITY, D_RED, D_GREEN, D_BLUE = range(9)
-GRADIENT = 9
+# two into dL/dx and dL/dy. Only a picture with a depth channel has the last column, dL/ddepth.
+D_1, D_2, D_11, D_12, D_22, D_OPACITY, D_RED, D_GREEN, D_BLUE, D_DEPTH = range(10)
+GRADIENT, GRADIENT_WITH_DEPTH = 9, 10
 BLOCK = 256  # Gaussians per parallel task
 
 
@@ -181,6 +181,7 @@ def _project_one(
     splats[i, REACH], splats[i, OPACITY] = reach, opacity
     splats[i, HALF_W], splats[i, HALF_H] = half_w, half_h
     splats[i, LEAN] = half_w * c01 / c00  # dy at the splat's rightmost point
+    splats[i, DEPTH] = z
     radii[i, 0], radii[i, 1] = rx, ry
     _colour(means, sh, i, cam, values, splats)
     return True
@@ -300,6 +301,8 @@ def _project_one_backward(
         vy += vt * iz
         v_iz += vt * y
     vz = -v_iz * iz * iz
+    if grads.shape[1] > D_DEPTH:
+        vz += grads[i, D_DEPTH]
     gx, gy, gz = _colour_backward(i, means, sh, cam, splats, grads, values, weights, v_sh)
     v_means[i, 0] = cam[0] * vx + cam[3] * vy + cam[6] * vz + gx
     v_means[i, 1] = cam[1] * vx + cam[4] * vy + cam[7] * vz + gy
@@ -330,8 +333,8 @@ def _project_backward_block(
 def project_backward(
     means, quats, scales, sh, cam, splats, radii, grads, v_means, v_quats, v_scales, v_opacities, v_sh
 ):
-    """From the splats' gradients `[N, GRADIENT]` to those of the Gaussians; zero for what is unseen. Afterwards the
-    first two columns of `grads` are dL/dx and dL/dy of the picture position."""
+    """From the splats' gradients `[N, GRADIENT]` (or with depth) to those of the Gaussians; zero for what is unseen.
+    Afterwards the first two columns of `grads` are dL/dx and dL/dy of the picture position."""
     n = means.shape[0]
     for block in prange((n + BLOCK - 1) // BLOCK):
         _project_backward_block(

@@ -134,6 +134,7 @@ def rasterize(
     width: int,
     height: int,
     background: Tensor | None = None,
+    with_depth: bool = False,
 ) -> tuple[Tensor, Tensor, dict]:
     """See `fujinsplat.splat.rasterize`."""
     if sh.shape[1] not in SH_COEFFICIENTS:
@@ -157,13 +158,13 @@ def rasterize(
         weights, through = composite(alpha)
         image.append(weights @ rgb[order] + through[:, None] * background)
         left.append(through)
-        depth.append((weights @ depths[order]).detach())
-    alpha = 1 - torch.cat(left).reshape(height, width)
+        depth.append(weights @ depths[order])
+    alpha, depth = 1 - torch.cat(left).reshape(height, width), torch.cat(depth).reshape(height, width)
     info = {
         "means2d": means2d,
         "radii": radii[None],
         "depths": depths.detach()[None],
-        "depth": torch.cat(depth).reshape(height, width),
+        "depth": depth if with_depth else depth.detach(),
         "width": width,
         "height": height,
         "n_cameras": 1,

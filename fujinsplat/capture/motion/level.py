@@ -1,0 +1,64 @@
+"""Putting a found scene upright and to a usable size: structure from motion knows neither up nor metres.
+
+Photographers hold their cameras level far better than they hold them horizontal, so "up" is what is at right angles to
+all cameras' horizontal axes; where those do not decide it (all views from one side), the cameras' mean up does. The
+scene's axes become those of a camera that stands upright: x right, y down, z forward, which is how 3DGS viewers take a
+PLY file.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+PULL = 0.1  # weight of the cameras' mean up against their horizontal axes
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """new = scale * rotation @ old + translation; `depth` is the median distance from cameras to points, old units."""
+
+    scale: float
+    rotation: np.ndarray
+    translation: np.ndarray
+    depth: float
+
+    def scaled_to(self, depth: float) -> "Similarity":
+        """With the median distance between cameras and points at `depth`."""
+        factor = depth / (self.scale * self.depth)
+        return Similarity(self.scale * factor, self.rotation, self.translation * factor, self.depth)
+
+
+def up_direction(viewmats: np.ndarray, turns: np.ndarray) -> np.ndarray:
+    """The unit vector [3] that points up, from world-to-camera matrices [V, 4, 4] and the quarter turns
+    counter-clockwise that bring each picture upright."""
+    # a picture that is turned by k quarters has its upright axes turned back by as much
+    angle = turns * (np.pi / 2)
+    right = np.stack([np.cos(angle), np.sin(angle), 0 * angle], -1)
+    up = np.stack([np.sin(angle), -np.cos(angle), 0 * angle], -1)
+    rotations = viewmats[:, :3, :3]
+    rights, ups = np.einsum("vji,vj->vi", rotations, right), np.einsum("vji,vj->vi", rotations, up)
+    mean = ups.mean(0)
+    length = np.linalg.norm(mean)
+    if length < 0.1:  # cameras in every attitude: there is no telling
+        return np.array([0.0, -1.0, 0.0])
+    mean /= length
+    spread = np.einsum("vi,vj->ij", rights, rights) / len(rights) + PULL * (np.eye(3) - np.outer(mean, mean))
+    found = np.linalg.eigh(spread)[1][:, 0]
+    return found if found @ mean > 0 else -found
+
+
+def levelled(poses: dict[str, np.ndarray], points: np.ndarray, turns: dict[str, int]) -> Similarity:
+    """Upright, looking forward on average, its middle at the origin. `poses` are world to camera [4, 4] by stem,
+    `points` [N, 3]."""
+    viewmats = np.stack(list(poses.values()))
+    down = -up_direction(viewmats, np.array([turns.get(stem, 0) for stem in poses]))
+    forward = viewmats[:, 2, :3].mean(0)
+    forward -= (forward @ down) * down
+    if np.linalg.norm(forward) < 1e-3:  # cameras all around: any horizontal direction will do
+        forward = np.cross(down, np.eye(3)[np.argmin(np.abs(down))])
+    forward /= np.linalg.norm(forward)
+    rotation = np.stack([np.cross(down, forward), down, forward])
+    centres = -np.einsum("vji,vj->vi", viewmats[:, :3, :3], viewmats[:, :3, 3])
+    middle = np.median(points, axis=0) if len(points) else centres.mean(0)
+    distances = np.linalg.norm(points[None] - centres[:, None], axis=-1) if len(points) else np.ones(1)
+    return Similarity(1.0, rotation, -rotation @ middle, float(np.median(distances)) or 1.0)

@@ -1,0 +1,231 @@
+"""The boundary of a job: clean twins and held views that its rule does not name cannot be opened by any code.
+
+Two fences are put up before any stage's code is imported. Python's audit events see every `open` of Python itself and
+of libraries written in it (pathlib, numpy, PIL, torch); such an open is refused with a sentence, and a job that tried
+one fails even where the sentence was caught on its way. Landlock, where the kernel has it, makes the same files
+unreadable for native code (LibRaw, safetensors) and for programs that the job starts. What was opened is recorded.
+"""
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.versions import processor
+
+APART = "references"  # of results/{dataset}: clean twins and held views, by kind and scene
+PARTS = {"train": "source", "val": "clean", "test": "held"}  # folders of a dataset's scene
+CLOSED = ("clean", "held")
+DEPTH = 4  # folders between a dataset's root and a part of a scene, at most
+LANDLOCK = "FUJINSPLAT_LANDLOCK"  # 0: without
+
+
+class Trespass(UserError):
+    """A job opened what it was not given."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder of pictures, and whether they are `source`, `clean` or `held` ones."""
+
+    folder: str
+    kind: str
+
+
+def _finished(word: str) -> str:
+    """The name a folder will have that is still being written beside it: `.Hayate.1a2b3c4d.part` is Hayate's."""
+    return word[1:].rsplit(".", 2)[0] if word.startswith(".") and word.count(".") > 2 else word
+
+
+@dataclass
+class Boundary:
+    """`results`: the folder of all datasets' results; `roots`: datasets as they came; `opens`: closed folders that the
+    job's rule names. Paths are absolute and real."""
+
+    job: str
+    results: str
+    roots: tuple[str, ...]
+    opens: frozenset[str]
+    record: Path | None = None
+    fence: str = "Python's audit events"
+    refused: set[str] = field(default_factory=set)
+    seen: set[Place] = field(default_factory=set)
+
+    # which folder is which
+
+    def place_of(self, path: str) -> Place | None:
+        """The folder of pictures that a real path lies in (or is)."""
+        if path.startswith(self.results + "/"):
+            words = path[len(self.results) + 1 :].split("/")
+            if len(words) >= 4 and words[1] == APART and words[2] in CLOSED:
+                if len(words) == 4 and words[3].startswith(".") and words[3].endswith(".claim"):
+                    return None  # who makes it: core/claims.py
+                return Place("/".join([self.results, *words[:3], _finished(words[3])]), words[2])
+            if len(words) >= 4 and words[1] == "capture" and words[3] == "source":
+                return Place("/".join([self.results, *words[:4]]), "source")
+        for root in self.roots:
+            if path.startswith(root + "/"):
+                words = [_finished(word) for word in path[len(root) + 1 :].split("/")]
+                for i, word in enumerate(words[: DEPTH + 1]):
+                    if i and word in PARTS:
+                        return Place("/".join([root, *words[: i + 1]]), PARTS[word])
+        return None
+
+    def shut(self, place: Place | None) -> bool:
+        return place is not None and place.kind in CLOSED and not self._given(place.folder)
+
+    def _given(self, folder: str) -> bool:
+        return any(folder == given or folder.startswith(given + "/") for given in self.opens)
+
+    # the fence of Python
+
+    def watch(self) -> None:
+        sys.addaudithook(self._event)
+
+    def _event(self, event: str, arguments: tuple) -> None:
+        if event in ("open", "os.link", "os.rename"):
+            self._opened(arguments[0])
+        elif event == "subprocess.Popen":
+            words = arguments[1] if isinstance(arguments[1], (list, tuple)) else str(arguments[1]).split()
+            for word in words:
+                self._opened(word, meant=False)
+
+    def _opened(self, path, meant: bool = True) -> None:
+        if isinstance(path, int) or path is None:
+            return
+        path = os.fsdecode(path)
+        if path.startswith(_LIBRARIES):
+            return
+        real = os.path.realpath(path)
+        # by both names: a link into a closed folder, and a link in one that leads elsewhere
+        for name in dict.fromkeys((real, os.path.abspath(path))):
+            place = self.place_of(name)
+            if place is None:
+                continue
+            if self.shut(place):
+                self.refused.add(os.path.relpath(name))
+                raise Trespass(self.sentence(name, place))
+            if meant and place not in self.seen:
+                self.seen.add(place)
+                self._note(place)
+
+    def sentence(self, path: str, place: Place) -> str:
+        what = {"clean": "a clean twin", "held": "a held view"}[place.kind]
+        return (
+            f"{self.job} must not open {os.path.relpath(path)}: it is {what}, which its rule does not name; "
+            f"add {place.kind} to the part's needs, or do not read it"
+        )
+
+    # what was opened
+
+    def _note(self, place: Place) -> None:
+        """At once and by appending, so that processes a job forks are heard too."""
+        if self.record is not None:
+            line = json.dumps({"folder": place.folder, "kind": place.kind}) + "\n"
+            fd = os.open(self._notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                os.write(fd, line.encode())
+            finally:
+                os.close(fd)
+
+    @property
+    def _notes(self) -> str:
+        assert self.record is not None
+        return f"{self.record}.notes"
+
+    def begin_record(self) -> None:
+        if self.record is not None:
+            self.record.parent.mkdir(parents=True, exist_ok=True)
+            self.record.unlink(missing_ok=True)
+            Path(self._notes).unlink(missing_ok=True)
+
+    def finish_record(self, outputs: list[str]) -> None:
+        """The record of the whole job; and a failure where it tried what it must not, even if it went on."""
+        places = set(self.seen)
+        if self.record is not None:
+            notes = Path(self._notes)
+            if notes.exists():
+                places |= {Place(**json.loads(line)) for line in notes.read_text().splitlines()}
+            opened = {
+                kind: sorted({os.path.relpath(place.folder) for place in places if place.kind == kind})
+                for kind in ("source", *CLOSED)
+            }
+            content = {
+                "job": self.job,
+                "outputs": sorted(outputs),
+                "given": sorted(map(os.path.relpath, self.opens)),
+                "opened": {kind: folders for kind, folders in opened.items() if folders},
+                "refused": sorted(self.refused),
+                "fence": self.fence,
+                "processor": processor(),
+            }
+            temporary = self.record.with_name(f"{self.record.name}.new")
+            temporary.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+            temporary.replace(self.record)
+            notes.unlink(missing_ok=True)
+        if self.refused:
+            raise Trespass(f"{self.job} tried to open {sorted(self.refused)[0]}, which its rule does not name")
+
+    # the fence of the kernel
+
+    def close(self) -> str:
+        """Put up Landlock's fence where that is possible; returns what holds from now on, in words."""
+        from fujinsplat.core import landlock
+
+        abi = landlock.version()
+        if not abi or os.environ.get(LANDLOCK) == "0":
+            reason = "this kernel has no Landlock" if not abi else f"{LANDLOCK}=0"
+            return f"Python's audit events alone ({reason}: native code is not fenced)"
+        try:
+            landlock.read_only_below(self._walk)
+        except OSError as error:
+            return f"Python's audit events alone (Landlock: {error.strerror}: native code is not fenced)"
+        return f"Python's audit events and Landlock (ABI {abi})"
+
+    def _walk(self, allow: Callable[[str], None]) -> None:
+        self._below("/", allow)
+        for folder in self.opens:
+            # what the job makes is written beside its final place, and writers read what they write
+            allow(folder if os.path.exists(folder) else os.path.dirname(folder))
+
+    def _below(self, folder: str, allow: Callable[[str], None]) -> None:
+        """Everything in a folder that is not closed; folders that hold something closed are gone into."""
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            return
+        for entry in entries:
+            path = os.path.join(folder, entry.name)
+            try:
+                kind = entry.stat(follow_symlinks=False).st_mode
+            except OSError:
+                continue
+            if stat.S_ISLNK(kind) or self.shut(self.place_of(path)):
+                continue
+            if stat.S_ISDIR(kind) and self._above(path):
+                self._below(path, allow)
+            else:
+                allow(path)
+
+    def _above(self, folder: str) -> bool:
+        """Whether something closed may lie below a folder that is not closed itself."""
+        if any(f"{place}/".startswith(f"{folder}/") for place in (self.results, *self.roots)):
+            return True
+        if folder.startswith(self.results + "/"):
+            words = folder[len(self.results) + 1 :].split("/")
+            return len(words) == 1 or (len(words) <= 3 and words[1] == APART)
+        if self.place_of(folder) is not None:
+            return False
+        return any(
+            folder.startswith(root + "/") and len(folder[len(root) + 1 :].split("/")) < DEPTH for root in self.roots
+        )
+
+
+# what Python and its packages consist of; none of it is anybody's picture
+_LIBRARIES = tuple(
+    dict.fromkeys(f"{path}/" for path in (sys.prefix, sys.base_prefix, "/usr", "/proc", "/sys", "/dev") if path != "/")
+)

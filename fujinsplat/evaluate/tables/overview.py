@@ -1,0 +1,34 @@
+"""Every row of a build on one line, as the README shows them."""
+
+from pathlib import Path
+
+from fujinsplat.evaluate.collect import Metrics
+from fujinsplat.evaluate.outline import Outline
+from fujinsplat.evaluate.paper import published
+from fujinsplat.evaluate.tables.model import Cell, Row, Table, measured
+
+SHOWN = {"psnr": "PSNR, held", "ssim": "SSIM", "lpips": "LPIPS", "train_psnr": "train PSNR"}
+
+
+def overview(outline: Outline, metrics: Metrics, results: Path) -> Table:
+    """Means over scenes; the paper's PSNR, for RealX3D, in a column of its own."""
+    headers = ["Variant", "Row", *SHOWN.values(), "RealX3D (paper): PSNR"]
+    table = Table("overview", f"All rows on {outline.dataset}, {len(outline.scenes)} scenes", headers)
+    table.caption = "Means over scenes of the held views; oracles use clean twins of the views they are trained on."
+    table.published = frozenset([len(headers) - 1])
+    for name, row in outline.rows.items():
+        cells = [measured(metrics.average(outline.scenes, name, metric), metric) for metric in SHOWN]
+        quote = Cell(_published(row.role, row.line, row.flow))
+        table.rows.append(Row([Cell(row.title), Cell(f"`{name}`"), *cells, quote], "oracle" if row.oracle else ""))
+    return table
+
+
+def _published(role: str | None, line: str | None, flow: tuple[int, int]) -> float | None:
+    """The paper's mean PSNR of the line a row is compared with."""
+    content = published()
+    if role == "capacity":
+        return next((row["psnr"] for row in content["capacity"] if (row["K"], row["M"]) == flow), None)
+    if role in content["ablation"]:
+        return content["ablation"][role]["psnr"]
+    rows = [*content["rows"].values(), *content["baselines"]]
+    return next((row["mean"]["psnr"] for row in rows if row["name"] == line), None)

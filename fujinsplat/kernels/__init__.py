@@ -1,0 +1,1 @@
+"""Numba code and its compilation, shared by more than one stage."""

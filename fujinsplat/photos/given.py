@@ -1,0 +1,108 @@
+"""Poses that somebody has already: a COLMAP model in any of its folders, or nerfstudio's transforms.json.
+
+They are taken as they are. Only the names change: the pictures have safe names by now, so the poses are written once
+more as a COLMAP model (text) that speaks of those, with the points where there are some.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fujinsplat.capture.cameras import Camera
+from fujinsplat.capture.colmap import colmap_cameras, colmap_points
+from fujinsplat.capture.layout import POINT_NAMES, View, colmap_files, colmap_models, folded
+from fujinsplat.capture.lens import Lens
+from fujinsplat.capture.points import read_points
+from fujinsplat.capture.poses import read_transforms
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import atomic_folder, read_json
+
+TRANSFORMS = ("transforms.json", "transforms_train.json")
+
+
+@dataclass(frozen=True)
+class Given:
+    """Cameras by the folded name of their picture; `xyz` float32 [N, 3] and `rgb` uint8 [N, 3], or None."""
+
+    source: Path
+    cameras: dict[str, Camera]
+    xyz: np.ndarray | None
+    rgb: np.ndarray | None
+
+
+def given_poses(place: Path, size: tuple[int, int], required: bool) -> Given | None:
+    """The poses at `place` (a folder or a transforms file); `size` holds where the file gives none. None when there are
+    none and none are `required`."""
+    if not place.exists():
+        raise UserError(f"{place} does not exist; name the folder of a COLMAP model, or a transforms.json")
+    files = [place] if place.is_file() else [place / name for name in TRANSFORMS if (place / name).is_file()]
+    if files:
+        return _transforms(files[0], size)
+    models = colmap_models(place)
+    if models:
+        model = max(models, key=lambda folder: colmap_files(folder, "images")[0].stat().st_size)
+        has_points = bool(colmap_files(model, "points3D"))
+        xyz, rgb = colmap_points(model) if has_points else (None, None)
+        return Given(model, colmap_cameras(model), *((xyz, rgb) if xyz is not None and len(xyz) else (None, None)))
+    if required:
+        raise UserError(
+            f"{place} holds no transforms.json and no COLMAP model (cameras, images and points3D, .bin or .txt, in it "
+            "or in sparse/0); name the folder that does"
+        )
+    return None
+
+
+def _transforms(file: Path, size: tuple[int, int]) -> Given:
+    cameras = read_transforms(file, size)
+    value = read_json(file)
+    names = [value.get("ply_file_path"), *POINT_NAMES]
+    found = next((path for name in names if name and (path := file.parent / str(name)).is_file()), None)
+    return Given(file, cameras, *(read_points(found) if found else (None, None)))
+
+
+def write_given(given: Given, views: list[View], out: Path) -> list[str]:
+    """The model under the views' own names in the folder `out`; the names of views without a pose are returned."""
+    by_file = {folded(file.stem): view.stem for view in views for file in view.files}
+    named = {by_file[key]: camera for key, camera in given.cameras.items() if key in by_file}
+    if len(named) < 2:
+        theirs = ", ".join(sorted(camera.stem for camera in given.cameras.values())[:3])
+        ours = ", ".join(sorted(file.name for view in views[:3] for file in view.files)[:3])
+        raise UserError(
+            f"{given.source} has poses for {theirs}…, but the photographs are called {ours}…; give the poses of these "
+            "very files, or none, so that they are found"
+        )
+    lenses: dict[Lens, int] = {}
+    images = []
+    for number, (stem, camera) in enumerate(sorted(named.items()), start=1):
+        lens = camera.lens or _pinhole(camera)
+        which = lenses.setdefault(lens, len(lenses) + 1)
+        numbers = [*_quaternion(camera.viewmat[:3, :3]), *camera.viewmat[:3, 3]]
+        images += [f"{number} {' '.join(repr(float(n)) for n in numbers)} {which} {stem}.png", ""]
+    with atomic_folder(out) as folder:
+        (folder / "cameras.txt").write_text(
+            "".join(
+                f"{number} {lens.model} {lens.width} {lens.height} {' '.join(repr(float(p)) for p in lens.params)}\n"
+                for lens, number in lenses.items()
+            )
+        )
+        (folder / "images.txt").write_text("\n".join(images) + "\n")
+        if given.xyz is not None:
+            rows = zip(given.xyz.tolist(), given.rgb.tolist(), strict=True)
+            (folder / "points3D.txt").write_text(
+                "".join(f"{i} {x} {y} {z} {r} {g} {b} 0\n" for i, ((x, y, z), (r, g, b)) in enumerate(rows, start=1))
+            )
+    return sorted(view.stem for view in views if view.stem not in named)
+
+
+def _pinhole(camera: Camera) -> Lens:
+    params = camera.K[0, 0], camera.K[1, 1], camera.K[0, 2], camera.K[1, 2]
+    return Lens("PINHOLE", camera.width, camera.height, tuple(float(p) for p in params))
+
+
+def _quaternion(rotation: np.ndarray) -> list[float]:
+    """w x y z of a rotation [3, 3]."""
+    import pycolmap
+
+    x, y, z, w = pycolmap.Rotation3d(rotation).quat
+    return [w, x, y, z]

@@ -1,0 +1,283 @@
+"""One command for a folder of photographs: arrange it, write the config, run the workflow, put the results in reach."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import atomic_file
+from fujinsplat.core.progress import progress, say
+from fujinsplat.core.runtime import exclusive
+from fujinsplat.core.validation import checked, nearest, stage_settings
+from fujinsplat.paths import at
+from fujinsplat.photos.arrange import arrange
+from fujinsplat.photos.find import Found, find, safe
+from fujinsplat.photos.given import Given, given_poses
+from fujinsplat.photos.presets import settings_of
+from fujinsplat.rows.registries import AllSettings
+
+CHECKOUT = Path(__file__).parents[2]
+DATASET = "photos"
+# the row that needs nothing but the photographs; the second where a config has no such row
+ROWS = ("smoke", "raw_base")
+DOING = {
+    "capture_poses": "where each photograph was taken",
+    "capture_source": "decoding RAW and RGB",
+    "isp_calibrate": "the camera's own rendering",
+    "smoke_estimate": "the smoke",
+    "views_make": "clearing the views",
+    "develop_scene": "developing the views",
+    "splat_train": "the 3D scene (the longest part)",
+    "render_source": "rendering at the photographs' poses",
+    "report_view": "the interactive view",
+    "export_dataset": "the cleared views as a dataset",
+    "export_turntable": "the turntable",
+    "export_page": "the report",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line says."""
+
+    folder: Path
+    out: Path | None = None
+    poses: Path | None = None
+    preset: str = "usual"
+    row: str | None = None
+    size: int | None = None
+    tiff: bool = False
+    settings: str | None = None
+    cores: int | None = None
+    plan: bool = False
+
+
+def run(request: Request) -> None:
+    """From the folder to DIR/scene.ply and its companions."""
+    out = (request.out or Path.cwd() / f"{safe(request.folder.resolve().name)}-fujinsplat").absolute()
+    found = find(request.folder, [out])
+    say(found.describe())
+    for problem in found.problems:
+        say(f"  not used: {problem}")
+    if found.kind == "rgb":
+        say("no RAW files: smoke is cleared in the RGB's decoded light, which is coarser than RAW")
+    out.mkdir(parents=True, exist_ok=True)
+    with exclusive(out / ".lock", lambda: say(f"another command works in {out}; waiting for it")):
+        scene = safe(request.folder.resolve().name)
+        missing = arrange(found, out / "data" / scene, _given(request, found))
+        for stem in missing:
+            say(f"  not used: {stem}: the given poses do not know it")
+        config = _config(request, scene)
+        write_config(out / "config.yaml", config)
+        row = config["build"]
+        targets = _targets(config, scene, row)
+        command = _command(request, out, targets)
+        side = config["datasets"][DATASET]["settings"].get("capture", {}).get("max_side")
+        size = f"at most {side} pixels wide or high" if side else "as large as the photographs"
+        say(f"working size: {size} (--size changes it); row {row}; settings in {out / 'config.yaml'}")
+        say(f"the same by hand: {shlex.join(command)}")
+        if not request.plan:
+            _snakemake(command, out)
+            _publish(out, scene, row)
+            _farewell(out)
+
+
+def _given(request: Request, found: Found) -> Given | None:
+    """Poses that are named, or that lie in the folder; none when `--poses none` says so."""
+    if request.poses is not None and str(request.poses) == "none":
+        return None
+    from fujinsplat.capture.picture import rgb_size
+    from fujinsplat.capture.raw import raw_size
+
+    first = found.views[0]
+    size = rgb_size(first.rgb) if first.rgb else raw_size(first.raw)
+    given = given_poses(request.poses or request.folder, size, request.poses is not None)
+    if given is not None:
+        points = "with points" if given.xyz is not None else "points will be triangulated"
+        say(f"poses as given by {given.source} ({len(given.cameras)} views, {points}); --poses none finds them anew")
+    return given
+
+
+# the config
+
+
+def _config(request: Request, scene: str) -> dict[str, Any]:
+    """The whole config of this one scene: its dataset block and the row it is made with."""
+    file = CHECKOUT / "config.yaml"
+    if not (CHECKOUT / "Snakefile").is_file():
+        raise UserError(f"{CHECKOUT / 'Snakefile'} does not exist; install FujinSplat from a clone (make setup)")
+    known = yaml.safe_load(file.read_text())["variants"]
+    row = request.row or next(name for name in ROWS if name in known)
+    if row not in known:
+        raise UserError(f"--row {row}: {file} has no such row{nearest(row, known)}")
+    names, rows = [row], {}
+    while names:
+        name = names.pop()
+        rows[name] = known[name]
+        names += [known[name]["like"]] if "like" in known[name] else []
+    settings = settings_of(request.preset, request.size)
+    if request.tiff:
+        settings["export"] = {"tiff": True}
+    if request.settings:
+        given = stage_settings(AllSettings, request.settings).model_dump(mode="json", exclude_unset=True)
+        for name, values in given.items():
+            settings[name] = {**settings.get(name, {}), **values}
+    block = {"root": "data", "scenes": [scene], "clean_twins": False, "held_views": False, "settings": settings}
+    return {"dataset": DATASET, "build": row, "device": "auto", "datasets": {DATASET: block}, "variants": rows}
+
+
+def write_config(path: Path, config: dict[str, Any]) -> None:
+    """The config as a file, left alone when it says the same already."""
+    text = "# Written by `fujinsplat photos`; the next run of that command writes it again.\n"
+    text += yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+    if not path.is_file() or path.read_text() != text:
+        with atomic_file(path) as temporary:
+            temporary.write_text(text)
+
+
+def _targets(config: dict[str, Any], scene: str, row: str) -> list[str]:
+    """What the workflow is asked for; a row that this folder cannot feed is refused here, before anything runs."""
+    from fujinsplat.rows.config import Config
+    from fujinsplat.workflow import Plan
+    from fujinsplat.workflow.check import missing_inputs
+
+    problems = [p for p in missing_inputs(checked(Config, config, "")) if not p.startswith("datasets.photos.root")]
+    if problems:
+        raise UserError(
+            f"the row {row} needs more than photographs ({problems[0]}); choose another with --row, or give it a "
+            "block of its own in config.yaml"
+        )
+    return Plan(config).export.targets(DATASET, scene, row)
+
+
+# the workflow
+
+
+def _command(request: Request, out: Path, targets: list[str]) -> list[str]:
+    words = [sys.executable, "-m", "snakemake", "--snakefile", str(CHECKOUT / "Snakefile"), "--directory", str(out)]
+    words += ["--configfile", str(out / "config.yaml"), "--cores", str(request.cores or "all"), "--rerun-incomplete"]
+    return [*words, "--nolock", "--", *targets]
+
+
+def _snakemake(command: list[str], out: Path) -> None:
+    """Run it with a bar on a terminal and a line per step elsewhere; its own words go to a log."""
+    log = out / "snakemake.log"
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
+    bar = None
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    with (
+        log.open("w") as written,
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            cwd=out,
+            errors="replace",
+        ) as process,
+    ):
+        try:
+            for line in process.stdout:
+                written.write(line)
+                written.flush()
+                bar = _follow(line, bar)
+            code = process.wait()
+        except KeyboardInterrupt:
+            _stop(process)
+            raise UserError("interrupted; the same command goes on where it stood") from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
+            if bar is not None:
+                bar.close()
+    if code:
+        raise UserError(_failure(log))
+
+
+def _interrupt(*_) -> None:
+    raise KeyboardInterrupt
+
+
+def _stop(process: subprocess.Popen) -> None:
+    """End Snakemake and its jobs. Ctrl-C reaches it by itself; a signal that was meant for us alone does not."""
+    try:
+        process.wait(timeout=3)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _follow(line: str, bar):
+    """One line of Snakemake's: which rule begins, how many steps are done."""
+    begun = re.match(r"^(?:local)?rule (\w+):", line.strip())
+    if begun and begun[1] in DOING:
+        if bar is not None:
+            bar.set_description(DOING[begun[1]])
+        if not sys.stderr.isatty():
+            say(f"  {DOING[begun[1]]} …")
+    done = re.match(r"^(\d+) of (\d+) steps", line.strip())
+    if done:
+        if bar is None:
+            bar = progress(what="steps", total=int(done[2]), unit="step")
+        bar.update(int(done[1]) - bar.n)
+    return bar
+
+
+def _failure(log: Path) -> str:
+    """The sentence of the job that failed, out of Snakemake's words."""
+    text = log.read_text(errors="replace")
+    told = re.findall(r"^\s*fujinsplat:\s+(.*(?:\n\s+- .*)*)", text, re.MULTILINE)
+    if told:
+        return told[-1]
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "the workflow stopped:\n  " + "\n  ".join(lines[-6:]) + f"\nall of it is in {log}"
+
+
+# results
+
+
+def _publish(out: Path, scene: str, row: str) -> None:
+    """The results under their short names, in the folder that was asked for."""
+    wild = {"dataset": DATASET, "scene": scene, "variant": row}
+    files = {
+        "gaussians": "scene.ply",
+        "view": "view.html",
+        "turntable": "turntable.gif",
+        "scene_page": "report.html",
+    }
+    for name, short in files.items():
+        made = out / at(name, **wild)
+        if made.is_file():
+            with atomic_file(out / short) as temporary:
+                shutil.copyfile(made, temporary)
+    target = out / "cleared"
+    if target.is_symlink() or target.is_file():
+        target.unlink()
+    elif target.is_dir():
+        shutil.rmtree(target)
+    shutil.copytree(out / at("cleared", **wild), target, ignore=shutil.ignore_patterns(".snakemake_timestamp"))
+
+
+def _farewell(out: Path) -> None:
+    for name, what in {
+        "view.html": "walk through it (opens offline)",
+        "scene.ply": "the scene, for any Gaussian viewer",
+        "cleared": "the cleared views with their poses, for other programs",
+        "turntable.gif": "a swing around it",
+        "report.html": "before and after, cameras, what was left out",
+    }.items():
+        if (out / name).exists():
+            say(f"{out / name}: {what}")

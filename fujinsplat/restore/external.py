@@ -1,0 +1,134 @@
+"""Restorers that are not ours, by one contract: a folder of pictures in, a folder with the same names out.
+
+In go 8-bit RGB PNGs named as the views are (`{stem}.png`). Out may come PNG, JPEG, BMP or TIFF: one picture per view,
+of the same stem and size, 8-bit RGB. Anything else is refused with the picture's name.
+"""
+
+import shlex
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from fujinsplat.core.errors import UserError
+from fujinsplat.restore.settings import RestorerSettings
+
+SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff"}
+PNG_SIGNATURE, PNG_DEPTH_AT = b"\x89PNG\r\n\x1a\n", 24
+NAMED = 3  # names that a sentence lists before it counts the rest
+
+
+def write_pictures(pictures: dict[str, np.ndarray], folder: Path) -> None:
+    from PIL import Image
+
+    for stem, picture in pictures.items():
+        Image.fromarray(picture).save(folder / f"{stem}.png")
+
+
+def read_restored(folder: Path, wanted: dict[str, tuple[int, int]], who: str) -> dict[str, np.ndarray]:
+    """The pictures of `folder`, one for each stem of `wanted` (stem to height and width); `who` made them."""
+    found = _pictures(folder, who)
+    missing, extra = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
+    if missing:
+        raise UserError(f"{who}: no picture of {_listed(missing)} in {folder}; every source view needs one")
+    if extra:
+        raise UserError(f"{who}: {_listed(extra)} in {folder} is no source view; remove it or correct the names")
+    return {stem: _read(found[stem], size, who) for stem, size in wanted.items()}
+
+
+def read_folder(folder: Path) -> dict[str, np.ndarray]:
+    """Every picture of a folder, by stem."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder; name one with pictures")
+    return {stem: _read(path, None, "restore") for stem, path in _pictures(folder, "restore").items()}
+
+
+def _pictures(folder: Path, who: str) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() not in SUFFIXES:
+            continue
+        if path.stem in found:
+            raise UserError(f"{who}: {found[path.stem].name} and {path.name} in {folder} are both named {path.stem!r}")
+        found[path.stem] = path
+    return found
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:NAMED])
+    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
+
+
+def _read(path: Path, size: tuple[int, int] | None, who: str) -> np.ndarray:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(PNG_DEPTH_AT + 1)
+        with Image.open(path) as image:
+            mode, picture = image.mode, np.asarray(image)
+    except (OSError, UnidentifiedImageError, SyntaxError) as error:
+        raise UserError(f"{who}: {path} cannot be read as a picture ({error}); restore it again") from None
+    # the reader halves the depth of 16-bit PNGs without a word
+    deep = head.startswith(PNG_SIGNATURE) and head[PNG_DEPTH_AT] != 8
+    if mode != "RGB" or picture.dtype != np.uint8 or deep:
+        depth = "16-bit" if deep else mode
+        raise UserError(f"{who}: {path} is {depth}, not 8-bit RGB; save it as 8-bit RGB")
+    if size is not None and picture.shape[:2] != size:
+        (high, wide), (has_high, has_wide) = size, picture.shape[:2]
+        raise UserError(
+            f"{who}: {path} has {has_wide} x {has_high} pixels and its view {wide} x {high}; "
+            "restore at full size (pad instead of cropping)"
+        )
+    return picture
+
+
+def by_folder(pictures: dict[str, np.ndarray], by: RestorerSettings, scene: str) -> dict[str, np.ndarray]:
+    folder = Path(by.folder.replace("{scene}", scene)).expanduser()
+    if not folder.is_dir():
+        raise UserError(f"the folder of restored pictures {folder} does not exist; restore scene {scene} into it")
+    return read_restored(folder, {stem: picture.shape[:2] for stem, picture in pictures.items()}, "restorer")
+
+
+def arguments(by: RestorerSettings, scene: str, given: Path, made: Path) -> list[str]:
+    """The command as a list; what is put in stays one argument, whatever its spaces."""
+    values = {"{input}": str(given), "{output}": str(made), "{scene}": scene}
+    values["{weights}"] = str(Path(by.weights).expanduser().absolute()) if by.weights else ""
+    try:
+        parts = shlex.split(by.command)
+    except ValueError as error:
+        raise UserError(f"the restorer's command {by.command!r} cannot be read ({error}); correct its quotes") from None
+    for mark, value in values.items():
+        parts = [part.replace(mark, value) for part in parts]
+    return parts
+
+
+def by_command(pictures: dict[str, np.ndarray], by: RestorerSettings, scene: str) -> dict[str, np.ndarray]:
+    """Run the program once for all pictures of a scene, in temporary folders that vanish afterwards."""
+    with TemporaryDirectory() as name:
+        given, made = Path(name) / "input", Path(name) / "output"
+        given.mkdir()
+        made.mkdir()
+        write_pictures(pictures, given)
+        parts = arguments(by, scene, given, made)
+        who = f"restorer {Path(parts[0]).name}"
+        run_program(parts, by.directory, by.minutes, f"{who} of scene {scene}")
+        return read_restored(made, {stem: picture.shape[:2] for stem, picture in pictures.items()}, who)
+
+
+def run_program(parts: list[str], directory: str | None, minutes: float, who: str) -> None:
+    """Somebody's program to its end; its failure is one sentence with the last thing it said."""
+    try:
+        done = subprocess.run(
+            parts, cwd=directory, capture_output=True, text=True, errors="replace", timeout=60 * minutes, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(
+            f"{who} did not finish in {minutes:g} minutes; raise `minutes` or look at the program"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{who} cannot be started ({error}); correct its command") from None
+    if done.returncode:
+        said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["no message"]
+        raise UserError(f"{who} failed with code {done.returncode}: {said[-1]}; run `{shlex.join(parts)}` to see more")

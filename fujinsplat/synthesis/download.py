@@ -1,0 +1,124 @@
+"""Files from a server: over HTTPS, never larger than asked for, continued where a stopped run ended."""
+
+import ipaddress
+import os
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import sha256
+
+CHUNK = 1 << 20
+ATTEMPTS, WAIT = 4, 2.0
+LARGEST_TEXT = 4_000_000  # bytes
+
+
+class TooLarge(Exception):
+    """The server has more to send than is wanted."""
+
+
+def check_address(url: str) -> None:
+    """Nothing but HTTPS; plain HTTP to this machine alone, for a local copy of a dataset."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" or (parts.scheme == "http" and _loopback(parts.hostname or "")):
+        return
+    raise UserError(f"{url}: only https addresses are fetched from; give one that starts with https://")
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _open(url: str, headers: dict[str, str] | None = None):
+    """An answer to one request; a redirect to an address that would be refused is refused."""
+    check_address(url)
+    response = urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=60)
+    try:
+        check_address(response.geturl())
+    except UserError:
+        response.close()
+        raise
+    return response
+
+
+def _patiently(url: str, fetch, remedy: str):
+    """`fetch()`, again after a while where the connection or the server fails; a refusal is final."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return fetch()
+        except TooLarge as error:
+            raise UserError(f"{url}: {error}; {remedy}") from None
+        except urllib.error.HTTPError as error:
+            if error.code < 500:
+                raise UserError(f"{url}: the server answers {error.code} {error.reason}; {remedy}") from None
+            reason = f"{error.code} {error.reason}"
+        except (OSError, EOFError) as error:
+            reason = str(error)
+        if attempt == ATTEMPTS - 1:
+            raise UserError(f"{url} could not be fetched ({reason}); {remedy}, or run the same command again to go on")
+        time.sleep(WAIT * (attempt + 1))
+    raise AssertionError("unreachable")
+
+
+def fetch_text(url: str, remedy: str) -> str:
+    """A small text file; `remedy` ends the sentence where it cannot be had."""
+
+    def fetch() -> str:
+        with _open(url) as response:
+            content = response.read(LARGEST_TEXT + 1)
+        if len(content) > LARGEST_TEXT:
+            raise TooLarge(f"more than {LARGEST_TEXT // 10**6} MB where a short text was expected")
+        return content.decode(errors="replace")
+
+    return _patiently(url, fetch, remedy)
+
+
+def download(url: str, path: Path, largest: int) -> str:
+    """Fetch `url`, of at most `largest` bytes, to `path` and return its SHA-256.
+
+    A part left by a stopped run is continued where it ends. A file is complete when the server's length is reached;
+    until then it is called `.part`. One that turns out too large leaves nothing behind.
+    """
+    part = path.with_name(f".{path.name}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _patiently(url, lambda: _fetch(url, part, largest), "check --server, or raise --largest-mb")
+    except UserError:
+        if part.is_file() and (part.stat().st_size == 0 or part.stat().st_size >= largest):
+            part.unlink()
+        raise
+    digest = sha256(part)
+    os.replace(part, path)
+    return digest
+
+
+def _fetch(url: str, part: Path, largest: int) -> None:
+    """One attempt: ask for what is missing; a server that sends everything instead starts the part again."""
+    have = part.stat().st_size if part.is_file() else 0
+    try:
+        response = _open(url, {"Range": f"bytes={have}-"} if have else None)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and have:  # nothing is missing, or the part is longer than the file: fetch it whole
+            part.unlink()
+            return _fetch(url, part, largest)
+        raise
+    with response:
+        continued = response.status == 206
+        length = response.headers.get("Content-Length")
+        total = None if length is None else int(length) + (have if continued else 0)
+        if total is not None and total > largest:
+            raise TooLarge(f"it has {total / 1e6:.1f} MB, more than the {largest / 1e6:g} allowed")
+        with part.open("ab" if continued else "wb") as stream:
+            while chunk := response.read(CHUNK):
+                if stream.tell() + len(chunk) > largest:
+                    stream.truncate(0)
+                    raise TooLarge(f"it has more than the {largest / 1e6:g} MB allowed")
+                stream.write(chunk)
+    if total is not None and part.stat().st_size != total:
+        raise EOFError(f"connection ended after {part.stat().st_size} of {total} bytes")

@@ -1,0 +1,66 @@
+"""The last sentence of a job reaches a person; errors of the operating system are told apart."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fujinsplat.core.files import explained
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(shell: str, cwd: Path) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUJINSPLAT_TERMINAL": "3"}
+    return subprocess.run(["bash", "-c", shell], cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+COMMAND = f"{sys.executable} -m fujinsplat capture source nowhere Hikari --out x"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_on_a_full_disk_the_sentence_goes_past_the_log(tmp_path):
+    done = run(f"{COMMAND} 3>&2 > /dev/full 2>&1", tmp_path)
+    assert done.returncode == 2
+    assert "fujinsplat: the dataset folder nowhere does not exist" in done.stderr
+
+
+def test_otherwise_it_stands_in_the_log_alone(tmp_path):
+    done = run(f"{COMMAND} 3>&2 > log 2>&1", tmp_path)
+    assert done.returncode == 2 and done.stderr == ""
+    assert "fujinsplat: the dataset folder nowhere does not exist" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    "number, words",
+    [
+        (errno.ENOSPC, "free space"),
+        (errno.EDQUOT, "quota"),
+        (errno.EFBIG, "ulimit -f"),
+        (errno.EROFS, "choose a folder that you may read and write"),
+        (errno.ENOENT, "does not exist"),
+        (errno.EISDIR, "correct the path"),
+    ],
+)
+def test_errors_of_the_operating_system_are_one_sentence_each(tmp_path, number, words):
+    sentence = explained(OSError(number, os.strerror(number), str(tmp_path / "x")))
+    assert words in sentence and str(tmp_path / "x") in sentence
+
+
+def test_a_programming_error_is_not_dressed_up():
+    assert explained(OSError(errno.EINVAL, "Invalid argument", "x")) is None
+
+
+def test_a_limit_on_the_size_of_files_is_recognised(tmp_path):
+    script = (
+        "from fujinsplat.core.files import write_json\n"
+        "from fujinsplat.core.errors import UserError\n"
+        "try:\n    write_json('x.json', list(range(10**6)))\n"
+        "except UserError as error:\n    print(error)"
+    )
+    done = run(f'ulimit -f 64; {sys.executable} -c "{script}"', tmp_path)
+    assert "cannot write x.json: file too large; raise the limit on the size of files (ulimit -f)" in done.stdout
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,212 @@
+"""The media in training: parts of the trainer, on a scene small enough for seconds."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from fujinsplat.capture import read_cameras
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.metrics import psnr
+from fujinsplat.core.settings import SplatSettings
+from fujinsplat.splat.media.density import WaterDensity
+from fujinsplat.splat.media.plain import draws
+from fujinsplat.splat.model import Gaussians
+from fujinsplat.splat.models import MODELS
+from fujinsplat.splat.models.watersplatting import WaterSplattingSettings
+from fujinsplat.splat.render import render_encoded, render_through_medium
+from fujinsplat.splat.train import Composition, Inputs, train
+
+RATES = {"lr_means": 1.6e-3, "lr_scales": 0.02, "lr_sh0": 0.02}  # as in the demo: the runs are short
+QUICK = SplatSettings(iterations=120, sh_degree=1, densify_every=20, max_gaussians=900, bake_steps=0, **RATES)
+SHORT = QUICK.model_copy(update={"iterations": 40})
+MEDIA = ("seasplat", "watersplatting")
+
+
+def inputs(files):
+    return Inputs({name: getattr(files, name) for name in ("views", "developed", "cameras", "points")})
+
+
+def own(name, **changes):
+    return ((name, MODELS[name].Settings(**changes)),)
+
+
+@pytest.mark.parametrize("name", ["vanilla", *MEDIA])
+def test_it_learns_what_it_is_given(scene_files, tmp_path, name):
+    """The picture that is compared with the views (with its medium) comes near to them."""
+    # in so short a run opacities would not come back from being reset
+    unset = {"reset_every": 30_000} if name != "watersplatting" else {}
+    parts = Composition(QUICK, "camera", name, own=own(name, **unset))
+    trained = train(inputs(scene_files), parts, tmp_path / "run", "cpu")
+    log = [json.loads(line) for line in trained.checkpoints.log_file.read_text().splitlines()]
+    assert log[-1]["iteration"] == trained.iterations == round(120 * MODELS[name].Settings().iterations / 18000)
+    assert log[-1]["psnr"] > log[0]["psnr"] + 3
+    assert trained.gaussians.display.colour == "encoded"
+    assert bool(trained.gaussians.medium) == (name in MEDIA)
+
+
+@pytest.mark.parametrize("name", MEDIA)
+def test_both_pictures_come_back_from_disk(scene_files, tmp_path, name):
+    unset = {"reset_every": 30_000} if name != "watersplatting" else {}  # nothing is left of a run that ends on a reset
+    parts = Composition(SHORT, "camera", name, own=own(name, **unset))
+    trained = train(inputs(scene_files), parts, tmp_path / "run", "cpu")
+    trained.gaussians.save(tmp_path / "model.safetensors", {})
+    again = Gaussians.load(tmp_path / "model.safetensors")
+    camera = read_cameras(scene_files.cameras, "held")[0]
+    for render in (render_encoded, render_through_medium):
+        torch.testing.assert_close(render(again, camera), render(trained.gaussians, camera))
+    assert psnr(render_encoded(again, camera), render_through_medium(again, camera)) < 60
+
+
+def test_a_model_without_a_medium_has_no_second_picture(scene_files):
+    from conftest import world
+
+    with pytest.raises(UserError, match="leave out --medium"):
+        render_through_medium(world(10), read_cameras(scene_files.cameras, "held")[0])
+
+
+@pytest.mark.parametrize("name", MEDIA)
+def test_a_killed_run_continues_to_the_same_end(scene_files, tmp_path, name, monkeypatch):
+    from fujinsplat.splat import train as module
+
+    parts = Composition(SHORT, "camera", name)
+    whole = train(inputs(scene_files), parts, tmp_path / "whole", "cpu")
+
+    class Killed(Exception):
+        pass
+
+    steps, original = iter(range(10_000)), module._Run.step
+
+    def step(self):
+        if next(steps) == 21:
+            self.checkpoints.save(self.iteration, self._state())
+            raise Killed
+        return original(self)
+
+    monkeypatch.setattr(module._Run, "step", step)
+    with pytest.raises(Killed):
+        train(inputs(scene_files), parts, tmp_path / "cut", "cpu")
+    monkeypatch.setattr(module._Run, "step", original)
+    resumed = train(inputs(scene_files), parts, tmp_path / "cut", "cpu")
+    for one, other in (
+        (whole.gaussians.parameters, resumed.gaussians.parameters),
+        (whole.gaussians.medium, resumed.gaussians.medium),
+    ):
+        assert one.keys() == other.keys()
+        for key in one:
+            torch.testing.assert_close(one[key], other[key], msg=key)
+
+
+@pytest.mark.parametrize("name", MEDIA)
+def test_a_medium_that_diverges_is_one_sentence(scene_files, tmp_path, name):
+    parts = Composition(SHORT, "camera", name, own=own(name, lr_medium=math.inf))
+    with pytest.raises(UserError, match="training diverged at iteration"):
+        train(inputs(scene_files), parts, tmp_path / "run", "cpu")
+
+
+def test_the_medium_of_seasplat_waits_for_its_switch(scene_files, tmp_path):
+    parts = Composition(SHORT, "camera", "seasplat", own=own("seasplat", switch=15_000))
+    trained = train(inputs(scene_files), parts, tmp_path / "run", "cpu")
+    from fujinsplat.splat.media.seasplat import SeaMedium
+
+    untouched = SeaMedium(SHORT.seed)
+    torch.testing.assert_close(trained.gaussians.medium["backscatter"], untouched.backscatter.data)
+    assert (trained.gaussians.medium["background"] != untouched.background.data).any()
+
+
+def density(**changes):
+    settings = WaterSplattingSettings(**{"split_size": 0.1, "grad_threshold": 0.01, **changes})
+    return WaterDensity(settings, first=10, last=1000, every=10, views=6, unit=1.0, limit=1000)
+
+
+def gaussians(sizes, opacities):
+    n = len(sizes)
+    values = {
+        "means": torch.zeros(n, 3),
+        "quats": torch.tensor([[1.0, 0, 0, 0]]).repeat(n, 1),
+        "scales": torch.tensor(sizes).log()[:, None].repeat(1, 3),
+        "opacities": torch.tensor(opacities).logit(),
+        "sh0": torch.zeros(n, 1, 3),
+        "shN": torch.zeros(n, 0, 3),
+    }
+    model = Gaussians(values)
+    return model.parameters, {k: torch.optim.Adam([v], lr=0.1) for k, v in model.parameters.items()}
+
+
+def observed(gradients):
+    means2d = torch.zeros(1, len(gradients), 2)
+    means2d.absgrad = torch.tensor(gradients)[None, :, None].repeat(1, 1, 2)
+    return {"means2d": means2d, "radii": torch.ones(1, len(gradients), 2), "width": 20, "height": 10}
+
+
+def test_density_splits_the_large_doubles_the_small_and_removes_the_faint():
+    control = density()
+    parameters, optimizers = gaussians([0.05, 0.5, 0.05, 0.05], [0.9, 0.9, 0.9, 0.01])
+    control.observe(observed([1.0, 1.0, 0.0, 0.0]), 4)
+    assert control.step(parameters, optimizers, 310)
+    sizes = sorted(parameters["scales"].exp()[:, 0].tolist())
+    assert sizes == pytest.approx([0.05, 0.05, 0.05, 0.5 / 1.6, 0.5 / 1.6])
+
+
+@pytest.mark.parametrize(("iteration", "grows"), [(310, True), (100, False), (505, False), (510, False), (1010, False)])
+def test_density_grows_only_after_all_views_were_seen_since_the_last_limit(iteration, grows):
+    control = density()
+    parameters, optimizers = gaussians([0.05, 0.05], [0.9, 0.9])
+    control.observe(observed([1.0, 1.0]), 2)
+    control.step(parameters, optimizers, iteration)
+    assert (len(parameters["means"]) > 2) == grows
+
+
+def test_opacities_are_limited_once_a_cycle_and_never_all_removed():
+    control = density()
+    parameters, optimizers = gaussians([0.05, 0.05], [0.9, 0.9])
+    control.observe(observed([0.0, 0.0]), 2)
+    control.step(parameters, optimizers, 600)
+    assert parameters["opacities"].sigmoid().tolist() == pytest.approx([0.5, 0.5])
+    parameters, optimizers = gaussians([0.05, 0.05], [0.01, 0.01])
+    control.observe(observed([0.0, 0.0]), 2)
+    assert not control.step(parameters, optimizers, 310) and len(parameters["means"]) == 2
+
+
+def test_density_keeps_the_limit():
+    control = density()
+    control.limit = 5
+    parameters, optimizers = gaussians([0.05] * 4, [0.9] * 4)
+    control.observe(observed([1.0, 2.0, 3.0, 4.0]), 4)
+    control.step(parameters, optimizers, 310)
+    assert len(parameters["means"]) == 5
+
+
+def test_extra_views_follow_from_seed_and_iteration():
+    assert draws(1, 5, 20, 7) == draws(1, 5, 20, 7) != draws(1, 6, 20, 7)
+    assert set(draws(1, 5, 200, 7)) == set(range(7))
+
+
+def test_water_starts_coarse(scene_files):
+    from fujinsplat.splat.data import TrainingScene
+    from fujinsplat.splat.models.vanilla import budget
+
+    settings = WaterSplattingSettings()
+    splat = budget(QUICK, settings)
+    files = (scene_files.views, scene_files.developed, scene_files.cameras, scene_files.points)
+    field = MODELS["watersplatting"].run(TrainingScene(*files, splat, "cpu"), splat, settings)
+    sizes = [tuple(field.render(field.scene.views[0], i)[0].shape[:2]) for i in (1, 21, 41, 100)]
+    assert sizes == [(11, 15), (22, 30), (44, 60), (44, 60)]
+    target = field.scene.target(0, field.scene.actions)
+    small = field.fitted(target, torch.zeros(11, 15, 3))
+    assert small.shape == (11, 15, 3) and abs(float(small.mean() - target.mean())) < 0.05
+
+
+@pytest.mark.parametrize(("name", "iterations"), [("vanilla", 2000), ("seasplat", 2000), ("seasplat", 18_000)])
+def test_opacities_are_never_set_back_at_the_end_of_the_window(scene_files, name, iterations):
+    """3,000 to 12,000 of 15,000, whatever the length of the run; rounding must not add a fifth time near its end."""
+    from fujinsplat.splat.data import TrainingScene
+
+    settings = MODELS[name].Settings()
+    splat = MODELS[name].budget(QUICK.model_copy(update={"iterations": iterations}), settings)
+    files = (scene_files.views, scene_files.developed, scene_files.cameras, scene_files.points)
+    field = MODELS[name].run(TrainingScene(*files, splat, "cpu"), splat, settings)
+    expected = [k * iterations / 18_000 for k in (3000, 6000, 9000, 12_000)]
+    assert field.resets() == pytest.approx(expected, abs=1)
+    assert field.resets()[-1] < 0.85 * field.schedule.densify_until

@@ -1,0 +1,113 @@
+"""Locally as many GPU jobs run at once as there are GPUs, each on one of its own: shown with pretend GPUs."""
+
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+from fujinsplat.core import gpu
+from fujinsplat.workflow import Plan
+
+ROOT = Path(__file__).parents[2]
+JOBS, GPUS = 5, 2
+
+# a job as ours are: it claims a device for as long as its process lives
+JOB = """
+import sys, time
+from pathlib import Path
+from fujinsplat.core.runtime import claim
+
+begin = time.time()
+device = claim([str(i) for i in range(int(sys.argv[2]))], Path("locks"))
+time.sleep(0.6)
+Path(sys.argv[1]).write_text(f"{device} {begin} {time.time()}")
+"""
+
+SNAKEFILE = f"""
+from fujinsplat.compat.snakemake_rules import bound
+
+bound(workflow, "gpu", {GPUS})
+
+rule all:
+    input: expand("out/{{job}}", job=range({JOBS}))
+
+rule train:
+    output: "out/{{job}}"
+    resources: gpu=1
+    shell: "{sys.executable} job.py {{output}} {GPUS}"
+"""
+
+
+def run(folder: Path, *arguments: str) -> list[tuple[int, float, float]]:
+    """(device, begin, end) of each job."""
+    (folder / "locks").mkdir(parents=True)
+    (folder / "Snakefile").write_text(SNAKEFILE)
+    (folder / "job.py").write_text(JOB)
+    command = [sys.executable, "-m", "snakemake", "--cores", str(JOBS), "--quiet", "all", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    words = [(folder / "out" / str(job)).read_text().split() for job in range(JOBS)]
+    return [(int(device), float(begin), float(end)) for device, begin, end in words]
+
+
+def test_two_jobs_never_share_a_gpu(tmp_path):
+    jobs = run(tmp_path)
+    assert {device for device, _, _ in jobs} == set(range(GPUS)), "and all are used"
+    for device in range(GPUS):
+        turns = sorted((begin, end) for own, begin, end in jobs if own == device)
+        assert all(first[1] <= second[0] for first, second in pairwise(turns)), turns
+
+
+def test_the_command_line_has_the_last_word(tmp_path):
+    turns = sorted((begin, end) for _, begin, end in run(tmp_path, "--resources", "gpu=1"))
+    assert all(first[1] <= second[0] for first, second in pairwise(turns))
+
+
+def test_the_bound_is_the_machines(monkeypatch):
+    import yaml
+
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    monkeypatch.setattr(gpu, "count", lambda: 3)
+    assert Plan({**config, "device": "auto"}).gpus == 3
+    assert Plan({**config, "device": "cpu"}).gpus == 0
+    monkeypatch.setattr(gpu, "count", lambda: 0)
+    assert Plan({**config, "device": "auto"}).gpus == 0, "without a GPU, cores are the bound"
+
+
+CARDS = """
+from fujinsplat.compat.snakemake_rules import fill_in
+
+rule all:
+    input: "with", "without"
+
+rule stage_with:
+    output: "with"
+    resources: gpu=1
+    shell: "touch {output}"
+
+rule stage_without:
+    output: "without"
+    shell: "touch {output}"
+
+fill_in(workflow, log="logs/{job}", benchmark="benchmarks/{job}", conda="none.yaml", params=lambda rule: {})
+"""
+
+
+def test_type_and_feature_of_a_profile_are_for_jobs_with_a_gpu(tmp_path):
+    """`gpu_model` and `constraint` are what the SLURM plugin turns into --gpus=MODEL:1 and -C."""
+    (tmp_path / "Snakefile").write_text(CARDS)
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--cores", "1"]
+    command += ["--default-resources", "gpu_model=v100", "gpu_constraint=gpu32gb"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip().startswith("resources:")]
+    asking, others = ([line for line in lines if f"gpu={count}" in line] for count in (1, 0))
+    assert len(asking) == 1 and "gpu_model=v100" in asking[0] and " constraint=gpu32gb" in asking[0]
+    assert len(others) == 1 and "v100" not in others[0] and "gpu32gb" not in others[0]
