@@ -59,6 +59,8 @@ def read_raw(path: Path, settings: CaptureSettings, half: bool = False) -> Raw:
         white_balance, notes = _white_balance(file, path)
         matrix = camera_matrix(file.rgb_xyz_matrix, file.color_matrix)
         turns, crop = QUARTER_TURNS.get(file.sizes.flip, 0), _crop(file.sizes)
+        if path.suffix.lower() == ".dng":
+            _check_range(file, path)
         linear = file.postprocess(
             demosaic_algorithm=getattr(rawpy.DemosaicAlgorithm, settings.demosaic),
             half_size=half,
@@ -100,6 +102,17 @@ def raw_file(path: Path) -> Iterator:
         raise UserError(f"{path} is truncated or damaged (LibRaw: {reason}); copy it from the camera again") from None
 
 
+def _check_range(file, path: Path) -> None:
+    """LibRaw itself reports damage where a value cannot be unpacked; values that lie plainly in the file pass it by."""
+    bits = int(file.white_level).bit_length()
+    beyond = int((file.raw_image >> bits != 0).sum()) if file.raw_image is not None and bits < 16 else 0
+    if beyond:
+        raise UserError(
+            f"{path} is damaged: {beyond} of its values have more than the {bits} bits that its white level says; "
+            "copy it from the camera again"
+        )
+
+
 def check_container(path: Path) -> None:
     """A plain TIFF that was given a RAW file's name: LibRaw would take its grey values for a mosaic of colours.
 
@@ -109,8 +122,11 @@ def check_container(path: Path) -> None:
         head = stream.read(4)
     if head not in (b"II*\0", b"MM\0*"):
         return
+    import logging
+
     import tifffile
 
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong is said once, below or by LibRaw
     try:
         with tifffile.TiffFile(path) as file:
             tags = {tag.code for page in file.pages[:1] for tag in page.tags}
@@ -131,6 +147,12 @@ def raw_size(path: Path) -> tuple[int, int]:
         return _read_array(path, CaptureSettings()).size
     with raw_file(path) as file:
         return file.sizes.width, file.sizes.height
+
+
+def check_raw(path: Path) -> None:
+    """Opened and unpacked by LibRaw, or one sentence."""
+    with raw_file(path) as file:
+        file.unpack()
 
 
 def preview(path: Path) -> np.ndarray | None:

@@ -222,7 +222,9 @@ class SynthesisSettings(Settings):
         "network", "depth maps beside the captures, or Depth-Anything-V2-Small [supp. F]"
     )
     depth_model: str = setting("depth-anything/Depth-Anything-V2-Small-hf", "hub name or local folder")
-    depth_revision: str = setting("main", "pinned revision of the depth network")
+    depth_revision: str = setting(
+        "5426e4f0f36572d16453bbda7a8389317b1bef99", "revision of the depth network: a commit, which cannot change"
+    )
     depth_batch: Count = setting(8, "pictures per forward pass")
     seed: Steps = setting(1400, "draws")
 

@@ -13,24 +13,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from fujinsplat.capture.raw import check_raw
 from fujinsplat.core.errors import UserError
-from fujinsplat.core.files import atomic_file, read_json, sha256, write_json
+from fujinsplat.core.files import atomic_file, sha256
 from fujinsplat.core.progress import progress, say
+from fujinsplat.core.reading import reading
 from fujinsplat.synthesis.download import download, fetch_text
 from fujinsplat.synthesis.sheet import COLUMNS, SHEET, TRAIN
 
 SERVER = "https://data.csail.mit.edu"
 FOLDER = "multilum/raw"
 LISTING = "listing.txt"
-SCENES = "https://raw.githubusercontent.com/lmurmann/multi_illumination/master/scenes.json"
+# the one commit of the authors' repository that has the list: an address whose content cannot change
+SCENES = (
+    "https://raw.githubusercontent.com/lmurmann/multi_illumination/63d804214337e5702c5db71157c52acea3e44350/scenes.json"
+)
 TEST_PREFIX = "everett"
 SEED = 90202
 FRONTAL = frozenset({2, 3, 19, 20, 21, 22, 24})
 CAPTURES = 1400
 EXPOSURE = 1
-RECORD = "downloads.json"
+CHECKSUMS = "checksums.sha256"  # as `sha256sum` writes and checks them
 LISTINGS = ".listings"  # folder of fetched listings, so that a stopped run need not ask again
 SCENE = re.compile(r"[A-Za-z0-9_][\w.+-]{0,99}")  # becomes a file's name: cannot lead out of the folder
+LINE = re.compile(r"([0-9a-f]{64}) [ *](?:\./)?([^/\0]+)")  # of a list of checksums
 NAME = re.compile(r"dir_?(\d+)(?:\D+exp_?(\d+))?[^/]*\.arw$", re.IGNORECASE)
 
 
@@ -43,6 +49,11 @@ class Planned:
     @property
     def name(self) -> str:
         return f"{self.scene}_dir{self.direction}"
+
+    @property
+    def local(self) -> str:
+        """Its name here."""
+        return f"{self.name}.ARW"
 
     def url(self, server: str) -> str:
         return f"{_folder(server, self.scene)}/{quote(self.file)}"
@@ -109,17 +120,28 @@ def read_scenes(source: str) -> list[str]:
         return text.split()
     try:
         return [str(row["name"]) if isinstance(row, dict) else str(row) for row in json.loads(text)]
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, RecursionError) as error:
         raise UserError(
             f"{source} is not a list of scenes ({error}); give names, or the dataset's scenes.json"
         ) from None
 
 
-def check_raw(path: Path) -> None:
-    """A file counts once LibRaw has opened it."""
-    from fujinsplat.capture.raw import raw_size
+def read_checksums(path: Path) -> dict[str, str]:
+    """SHA-256 by file name."""
+    with reading(path, "list of checksums", "give one as sha256sum writes it"):
+        found = {}
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = LINE.fullmatch(line)
+            if line.strip() and match is None:
+                raise UserError(f"{path}, line {number}: no SHA-256 and name; give a list as sha256sum writes it")
+            if match is not None:
+                found[match[2]] = match[1]
+        return found
 
-    raw_size(path)
+
+def write_checksums(path: Path, checksums: dict[str, str]) -> None:
+    with atomic_file(path) as temporary:
+        temporary.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(checksums.items())))
 
 
 def read_listings(scenes: list[str], server: str, folder: Path) -> dict[str, str]:
@@ -136,30 +158,46 @@ def read_listings(scenes: list[str], server: str, folder: Path) -> dict[str, str
 
 
 def acquire(
-    folder: Path, server: str | None, scenes: str | None, captures: int, largest_mb: float, plan_only: bool
+    folder: Path,
+    server: str | None,
+    scenes: str | None,
+    captures: int,
+    largest_mb: float,
+    plan_only: bool,
+    checksums: Path | None = None,
 ) -> None:
-    """Write `captures.csv` and download what it lists. What is already there and intact is not fetched again."""
+    """Write `captures.csv` and download what it lists. What is already there and intact is not fetched again.
+
+    Checksums of files that have come stand in `checksums.sha256` and hold from then on: another file under the same
+    name is refused. `checksums` names such a list from elsewhere, which then holds from the first file on.
+    """
     folder, server = Path(folder), server or SERVER
+    given, kept = read_checksums(checksums) if checksums else {}, folder / CHECKSUMS
+    recorded = read_checksums(kept) if kept.is_file() else {}
+    pinned = {**recorded, **given}
     ranked = training(read_scenes(scenes or SCENES))
     # listings beyond the wanted number of scenes would not change the plan
     planned = plan(read_listings(ranked[:captures], server, folder), captures)
     with atomic_file(folder / SHEET) as temporary, temporary.open("w", newline="") as stream:
         rows = csv.writer(stream, lineterminator="\n")
         rows.writerow(COLUMNS)
-        rows.writerows((p.name, f"{p.name}.ARW", TRAIN) for p in planned)
+        rows.writerows((p.name, p.local, TRAIN) for p in planned)
     say(f"{folder / SHEET}: {len(planned)} captures of {len({p.scene for p in planned})} scenes")
+    if given and (lacking := [p.local for p in planned if p.local not in given]):
+        raise UserError(f"{checksums} has no checksum of {lacking[0]}; complete it, or go without --checksums")
     if plan_only:
         return
-    record = read_json(folder / RECORD) if (folder / RECORD).is_file() else {}
     for item in progress(planned, "captures", unit="file"):
-        path = folder / f"{item.name}.ARW"
-        if path.is_file() and record.get(item.name) == sha256(path):
+        path, wanted = folder / item.local, pinned.get(item.local)
+        digest = sha256(path) if path.is_file() else None
+        if digest is None or digest != wanted:
+            digest = download(item.url(server), path, int(largest_mb * 1e6), wanted)
+        elif recorded.get(item.local) == digest:
             continue
-        digest = download(item.url(server), path, int(largest_mb * 1e6))
         try:
             check_raw(path)
         except UserError:
             path.unlink()  # what is no photograph does not count as one
             raise
-        record[item.name] = digest
-        write_json(folder / RECORD, record)
+        recorded[item.local] = digest
+        write_checksums(kept, recorded)

@@ -138,12 +138,15 @@ def acquire(
     scenes: Annotated[str | None, typer.Option(help="Scene names: a text file, scenes.json, or its address.")] = None,
     captures: Annotated[int, typer.Option(min=1, help="How many.")] = 1400,
     largest_mb: Annotated[float, typer.Option(min=0.001, help="A file larger than this is refused.")] = 100,
+    checksums: Annotated[
+        Path | None, typer.Option(help="SHA-256 of every file, as sha256sum writes them; any other file is refused.")
+    ] = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Write the plan and stop.")] = False,
 ) -> None:
     """MIT Multi-Illumination: plan its 1,400 captures and download them; a stopped run goes on where it stopped."""
     from fujinsplat.synthesis.acquire import acquire as run
 
-    run(folder, server, scenes, captures, largest_mb, plan_only)
+    run(folder, server, scenes, captures, largest_mb, plan_only, checksums)
 
 
 @app.command(hidden=True)

@@ -13,6 +13,10 @@ SIDE = 518  # the network's input
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet
 NEAREST_INVERSE = 1e-6
 FILES = ("config.json", "model.safetensors")
+# SHA-256 of the weights that a revision has on the hub
+WEIGHTS = {
+    "5426e4f0f36572d16453bbda7a8389317b1bef99": "3152477ce0d8d6978d76b995120de97cb5b928701fd0f817769f59e249a16b70",
+}
 
 
 def usable(depth: np.ndarray, source: Path | str) -> np.ndarray:
@@ -143,9 +147,20 @@ def fetch_network(model: str, revision: str, out: Path) -> None:
                 raise UserError(f"{local} holds no {name}; put {' and '.join(FILES)} of the depth network there")
     else:
         sources = {name: _from_hub(model, revision, name) for name in FILES}
+        _check_weights(sources["model.safetensors"], revision)
     with atomic_folder(out) as temporary:
         for name, path in sources.items():
             shutil.copyfile(path, temporary / name)
+
+
+def _check_weights(path: Path, revision: str) -> None:
+    from fujinsplat.core.files import sha256
+
+    if sha256(path) != WEIGHTS.get(revision, sha256(path)):
+        raise UserError(
+            f"{path} is not what revision {revision[:7]} of the depth network has (another SHA-256); "
+            "remove it from the cache so that it is fetched again"
+        )
 
 
 def _from_hub(model: str, revision: str, name: str) -> Path:

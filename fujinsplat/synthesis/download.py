@@ -1,5 +1,6 @@
 """Files from a server: over HTTPS, never larger than asked for, continued where a stopped run ended."""
 
+import http.client
 import ipaddress
 import os
 import time
@@ -22,8 +23,12 @@ class TooLarge(Exception):
 
 def check_address(url: str) -> None:
     """Nothing but HTTPS; plain HTTP to this machine alone, for a local copy of a dataset."""
-    parts = urlsplit(url)
-    if parts.scheme == "https" or (parts.scheme == "http" and _loopback(parts.hostname or "")):
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        raise UserError(f"{url!r} is no address; give one that starts with https://") from None
+    if host and (parts.scheme == "https" or (parts.scheme == "http" and _loopback(host))):
         return
     raise UserError(f"{url}: only https addresses are fetched from; give one that starts with https://")
 
@@ -35,16 +40,19 @@ def _loopback(host: str) -> bool:
         return False
 
 
+class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
+    """An address that would not be asked is not asked when another one sends there either."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):
+        check_address(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _open(url: str, headers: dict[str, str] | None = None):
-    """An answer to one request; a redirect to an address that would be refused is refused."""
+    """An answer to one request."""
     check_address(url)
-    response = urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=60)
-    try:
-        check_address(response.geturl())
-    except UserError:
-        response.close()
-        raise
-    return response
+    request = urllib.request.Request(url, headers=headers or {})
+    return urllib.request.build_opener(_CheckedRedirects).open(request, timeout=60)
 
 
 def _patiently(url: str, fetch, remedy: str):
@@ -58,8 +66,8 @@ def _patiently(url: str, fetch, remedy: str):
             if error.code < 500:
                 raise UserError(f"{url}: the server answers {error.code} {error.reason}; {remedy}") from None
             reason = f"{error.code} {error.reason}"
-        except (OSError, EOFError) as error:
-            reason = str(error)
+        except (OSError, EOFError, ValueError, http.client.HTTPException) as error:
+            reason = " ".join((str(error) or type(error).__name__).split())[:160]
         if attempt == ATTEMPTS - 1:
             raise UserError(f"{url} could not be fetched ({reason}); {remedy}, or run the same command again to go on")
         time.sleep(WAIT * (attempt + 1))
@@ -79,14 +87,15 @@ def fetch_text(url: str, remedy: str) -> str:
     return _patiently(url, fetch, remedy)
 
 
-def download(url: str, path: Path, largest: int) -> str:
-    """Fetch `url`, of at most `largest` bytes, to `path` and return its SHA-256.
+def download(url: str, path: Path, largest: int, wanted: str | None = None) -> str:
+    """Fetch `url`, of at most `largest` bytes, to `path` and return its SHA-256 (which must be `wanted`, if given).
 
     A part left by a stopped run is continued where it ends. A file is complete when the server's length is reached;
-    until then it is called `.part`. One that turns out too large leaves nothing behind.
+    until then it is called `.part`. One that turns out too large, or is another one, leaves nothing behind.
     """
     part = path.with_name(f".{path.name}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
+    continued = part.is_file()
     try:
         _patiently(url, lambda: _fetch(url, part, largest), "check --server, or raise --largest-mb")
     except UserError:
@@ -94,6 +103,14 @@ def download(url: str, path: Path, largest: int) -> str:
             part.unlink()
         raise
     digest = sha256(part)
+    if wanted not in (None, digest):
+        part.unlink()
+        if continued:  # its beginning came from another run: fetch it whole before anybody is blamed
+            return download(url, path, largest, wanted)
+        raise UserError(
+            f"{url} is another file than the one that is pinned (SHA-256 {digest[:12]}…, wanted {wanted[:12]}…); "
+            "ask who serves it why, or remove its line from the list of checksums to take the new one"
+        )
     os.replace(part, path)
     return digest
 
@@ -111,6 +128,8 @@ def _fetch(url: str, part: Path, largest: int) -> None:
     with response:
         continued = response.status == 206
         length = response.headers.get("Content-Length")
+        if length is not None and not length.isdecimal():
+            raise ValueError(f"the server says the file has {length[:40]!r} bytes")
         total = None if length is None else int(length) + (have if continued else 0)
         if total is not None and total > largest:
             raise TooLarge(f"it has {total / 1e6:.1f} MB, more than the {largest / 1e6:g} allowed")

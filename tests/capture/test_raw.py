@@ -1,8 +1,12 @@
 """RAW decoding gives the sensor's own numbers, and the file's colour metadata in the convention the project uses."""
 
+import struct
+from pathlib import Path
+
 import numpy as np
 import pytest
 import rawpy
+import tifffile
 
 from fujinsplat.capture.raw import camera_matrix, read_raw
 from fujinsplat.core.errors import UserError
@@ -102,3 +106,64 @@ def test_wrong_arrays_are_refused(tmp_path, arrays):
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(UserError, match=r"a\.npz.*download it again"):
         read_raw(tmp_path / "a.npz", SETTINGS)
+
+
+def lossless_jpeg(mosaic: np.ndarray) -> bytes:
+    """Counts `[H, W]` as cameras compress them: each as its difference to the left one, lengths in five bits."""
+    counts = mosaic.astype(int)
+    differences = np.diff(counts, axis=1, prepend=np.concatenate([[1 << 13], counts[:-1, 0]])[:, None])
+    bits = []
+    for d in differences.ravel().tolist():
+        length = abs(d).bit_length()
+        bits.append(f"{length:05b}" + (f"{d if d > 0 else d + (1 << length) - 1:0{length}b}" if length else ""))
+    text = "".join(bits)
+    text += "1" * (-len(text) % 8)
+    data = int(text, 2).to_bytes(len(text) // 8, "big").replace(b"\xff", b"\xff\0")
+
+    def segment(mark: int, body: bytes) -> bytes:
+        return struct.pack(">HH", mark, len(body) + 2) + body
+
+    table = bytes([0, 0, 0, 0, 0, 17, *[0] * 11, *range(17)])
+    frame = struct.pack(">BHHB3B", 14, *mosaic.shape, 1, 1, 0x11, 0)
+    head = segment(0xFFC4, table) + segment(0xFFC3, frame) + segment(0xFFDA, bytes([1, 1, 0, 1, 0, 0]))
+    return b"\xff\xd8" + head + data + b"\xff\xd9"
+
+
+def compress(path: Path, mosaic: np.ndarray) -> int:
+    """Make an uncompressed DNG a compressed one; returns where its data begin."""
+    with tifffile.TiffFile(path) as file:
+        places = {tag.code: (tag.valueoffset, "<I" if tag.dtype == 4 else "<H") for tag in file.pages[0].tags}
+    whole = bytearray(path.read_bytes())
+    start, data = len(whole), lossless_jpeg(mosaic)
+    for code, value in ((259, 7), (273, start), (279, len(data))):
+        struct.pack_into(places[code][1], whole, places[code][0], value)
+    path.write_bytes(whole + data)
+    return start
+
+
+def test_damage_that_libraw_reports_is_one_sentence(tmp_path, dng):
+    mosaic = np.random.default_rng(0).integers(dng.black, dng.white + 1, (32, 48))
+    path = tmp_path / "a.dng"
+    dng.write(path, mosaic)
+    whole = read_raw(path, SETTINGS).linear
+    start = compress(path, mosaic)
+    assert (read_raw(path, SETTINGS).linear == whole).all(), "the same picture, compressed"
+    sound = path.read_bytes()
+    refused = 0
+    for place in range(start + 60, len(sound) - 2, 97):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 0x40]) + sound[place + 1 :])
+        try:
+            read_raw(path, SETTINGS)
+        except UserError as error:
+            refused += 1
+            assert str(error).startswith(f"{path} is truncated or damaged (LibRaw: Data error")
+    assert refused > 3
+
+
+@pytest.mark.parametrize("bit", [14, 15])
+def test_values_beyond_the_sensors_bits_are_damage(tmp_path, dng, bit):
+    mosaic = np.full((32, 48), dng.white)
+    mosaic[5, 7] ^= 1 << bit
+    dng.write(tmp_path / "a.dng", mosaic)
+    with pytest.raises(UserError, match=r"a\.dng is damaged: 1 of its values have more than the 14 bits"):
+        read_raw(tmp_path / "a.dng", SETTINGS)

@@ -169,6 +169,85 @@ def test_acquire_downloads_once_and_again_what_is_damaged(tmp_path, monkeypatch)
         (folder / rows[1]["path"]).write_bytes(b"damaged")
         acquire(folder, server.address, str(scenes), 3, 1, False)
         assert len(server.requests) == asked + 1
+    listed = (folder / "checksums.sha256").read_text().splitlines()
+    for line, row in zip(listed, sorted(rows, key=lambda row: row["path"]), strict=True):
+        digest = hashlib.sha256((folder / row["path"]).read_bytes()).hexdigest()
+        assert line == f"{digest}  {row['path']}", "as sha256sum writes it"
+
+
+@pytest.mark.parametrize("pinned_by", ["an earlier run", "a list from elsewhere"])
+def test_another_file_than_the_pinned_one_is_refused_whoever_serves_it(tmp_path, monkeypatch, pinned_by):
+    monkeypatch.setattr(acquire_module, "check_raw", lambda path: None)
+    (tmp_path / "scenes.txt").write_text("hall")
+    folder, listed = tmp_path / "captures", None
+    files = served({"hall": [7]})
+    if pinned_by == "an earlier run":
+        with Server(files) as server:
+            acquire(folder, server.address, str(tmp_path / "scenes.txt"), 1, 1, False)
+        (folder / "hall_dir7.ARW").unlink()
+    else:
+        listed = tmp_path / "list"
+        listed.write_text(f"{hashlib.sha256(content(11)).hexdigest()} *hall_dir7.ARW\n")
+    files["multilum/raw/hall/dir_7_exp1.arw"] = content(99)
+    with Server(files) as server, pytest.raises(UserError, match="is another file than the one that is pinned"):
+        acquire(folder, server.address, str(tmp_path / "scenes.txt"), 1, 1, False, listed)
+    assert not list(folder.glob("*.ARW")) and not list(folder.glob(".*.part"))
+    files["multilum/raw/hall/dir_7_exp1.arw"] = content(11)
+    with Server(files) as server:
+        acquire(folder, server.address, str(tmp_path / "scenes.txt"), 1, 1, False, listed)
+    assert (folder / "hall_dir7.ARW").read_bytes() == content(11)
+
+
+def test_a_part_that_another_server_began_is_fetched_whole(tmp_path):
+    (tmp_path / ".a.ARW.part").write_bytes(content(2)[:1000])
+    with Server({"a.ARW": content(1)}) as server:
+        download(f"{server.address}/a.ARW", tmp_path / "a.ARW", LIMIT, hashlib.sha256(content(1)).hexdigest())
+    assert (tmp_path / "a.ARW").read_bytes() == content(1)
+
+
+@pytest.mark.parametrize(
+    "text, words", [("x  a.ARW", "line 1"), ("0" * 64 + "  ../a", "line 1"), ("", "no checksum of")]
+)
+def test_a_list_of_checksums_that_is_none(tmp_path, text, words):
+    (tmp_path / "list").write_text(text + "\n" + "0" * 64 + "  other.ARW\n")
+    (tmp_path / "scenes.txt").write_text("hall")
+    with Server(served({"hall": [7]})) as server, pytest.raises(UserError, match=words):
+        acquire(tmp_path / "captures", server.address, str(tmp_path / "scenes.txt"), 1, 1, False, tmp_path / "list")
+
+
+ANSWERS = {
+    "no HTTP": b"hello\r\n\r\n",
+    "a length that is none": b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nx",
+    "a negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nx",
+    "broken chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "a header without end": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70000,
+    "plain HTTP elsewhere": b"HTTP/1.1 302 Found\r\nLocation: http://example.org/a.ARW\r\n\r\n",
+    "a file of this machine": b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
+    "FTP": b"HTTP/1.1 302 Found\r\nLocation: ftp://127.0.0.1/a\r\n\r\n",
+    "an address that is none": b"HTTP/1.1 302 Found\r\nLocation: https://[x/\r\n\r\n",
+    "itself, for ever": b"HTTP/1.1 302 Found\r\nLocation: /a.ARW\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_whatever_a_server_answers_is_one_sentence_and_leaves_nothing(tmp_path, answer):
+    import socketserver
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(65536)
+            self.request.sendall(ANSWERS[answer])
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            with pytest.raises(UserError):
+                download(f"http://127.0.0.1:{server.server_address[1]}/a.ARW", tmp_path / "a.ARW", LIMIT)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert not (tmp_path / "a.ARW").exists()
 
 
 def test_only_the_plan(tmp_path):

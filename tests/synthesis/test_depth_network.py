@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import SynthesisSettings
 from fujinsplat.synthesis import depth as depth_module
 from fujinsplat.synthesis.captures import Captures, sample
 from fujinsplat.synthesis.depth import DepthNetwork, depth_range, fetch_network
@@ -98,6 +99,18 @@ def test_a_missing_network_says_what_to_do(tmp_path, monkeypatch):
     (tmp_path / "model.safetensors").write_bytes(b"")
     with pytest.raises(UserError, match="not a Depth-Anything network"):
         DepthNetwork(tmp_path)
+
+
+def test_weights_that_are_not_the_pinned_ones_are_refused(tmp_path, monkeypatch):
+    model, revision = "depth-anything/Depth-Anything-V2-Small-hf", SynthesisSettings().depth_revision
+    cached = tmp_path / f"models--{model.replace('/', '--')}" / "snapshots" / revision
+    cached.mkdir(parents=True)
+    for name in ("config.json", "model.safetensors"):
+        (cached / name).write_text("{}")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(UserError, match="is not what revision 5426e4f of the depth network has"):
+        fetch_network(model, revision, tmp_path / "network")
+    assert not (tmp_path / "network").exists()
 
 
 def test_depth_range():
