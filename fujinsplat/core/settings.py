@@ -313,7 +313,6 @@ class EvaluateSettings(Settings):
 
     lpips: bool = setting(True, "score LPIPS as well [supp. H]")
     lpips_weights: str | None = setting(None, "VGG16 weights file; otherwise found as the README says")
-    repeats: Count = setting(1, "seeds per scene and variant; tables show mean and deviation when above 1")
 
 
 class AnalysisSettings(Settings):

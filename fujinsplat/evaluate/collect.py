@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fujinsplat.core.errors import UserError
+from fujinsplat.evaluate.outline import Outline
 from fujinsplat.paths import inside
 
 THROUGH = "through_"  # through_psnr is the PSNR of the picture through the medium
-REPEAT = "@"  # {variant}@2 is the second seed of {variant}
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,14 @@ class Metrics:
     def scene(self, scene: str, variant: str, metric: str) -> Value | None:
         return _value([scores.mean(metric) for scores in self.of(scene, variant)])
 
+    def seeds(self, scenes: list[str], variant: str) -> int:
+        """Seeds that every scene has been scored with."""
+        return min((len(self.of(scene, variant)) for scene in scenes), default=0)
+
     def average(self, scenes: list[str], variant: str, metric: str) -> Value | None:
         """Equal-scene mean, seed by seed; None unless every scene has the number, since a part would mislead."""
-        repeats = min((len(self.of(scene, variant)) for scene in scenes), default=0)
         means = []
-        for repeat in range(repeats):
+        for repeat in range(self.seeds(scenes, variant)):
             values = [self.of(scene, variant)[repeat].mean(metric) for scene in scenes]
             means.append(None if None in values else sum(values) / len(values))
         return _value(means)
@@ -72,16 +75,14 @@ def _value(values: list[float | None]) -> Value | None:
     return Value(mean, math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)))
 
 
-def read_metrics(results: Path, scenes: list[str], variants: list[str]) -> Metrics:
-    """The scores below `results/metrics` of these scenes and variants, all seeds of each."""
+def read_metrics(results: Path, outline: Outline) -> Metrics:
+    """The scores of a build's scenes and rows, all seeds of each; those not made are left out."""
     scores = {}
-    for scene in scenes:
-        for variant in variants:
-            files = [inside(results, "scores", scene=scene, variant=variant)]
-            while (repeat := files[0].with_name(f"{variant}{REPEAT}{len(files) + 1}.csv")).is_file():
-                files.append(repeat)
-            if files[0].is_file():
-                scores[scene, variant] = [read_scores(file) for file in files]
+    for scene in outline.scenes:
+        for name in outline.rows:
+            files = [inside(results, "scores", scene=scene, variant=variant) for variant in outline.repeats(name)]
+            if found := [read_scores(file) for file in files if file.is_file()]:
+                scores[scene, name] = found
     return Metrics(scores)
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from fujinsplat.core.settings import Checked, setting
 
+REPEAT = "@"  # {variant}@2 is the second seed of {variant}
+
 
 class RowFacts(Checked):
     """One row of the tables."""
@@ -18,6 +20,7 @@ class RowFacts(Checked):
     front_file: str = setting("", "name of the file its pictures are in")
     opens: list[str] = setting([], "artefacts that its parts open")
     supervision: dict[str, str] = setting({}, "what of the dataset stands behind it: read, or through a distribution")
+    seeds: int = setting(1, "seeds it is trained with")
     differences: list[tuple[str, str, str]] = setting([], "settings that are not the paper's: (setting, here, paper)")
 
 
@@ -37,6 +40,10 @@ class Outline(Checked):
 
     def title(self, name: str) -> str:
         return self.rows[name].title
+
+    def repeats(self, name: str) -> list[str]:
+        """A row under the names of its seeds: `name`, `name@2`, …"""
+        return [name, *(f"{name}{REPEAT}{number}" for number in range(2, self.rows[name].seeds + 1))]
 
     def of_role(self, role: str) -> list[str]:
         """Every row that is compared with this line of the paper, in table order."""

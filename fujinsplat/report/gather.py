@@ -101,7 +101,7 @@ def gather(results: Path, outline: Outline) -> Content:
     if not results.is_dir():
         raise UserError(f"{results} does not exist; build something first, e.g. `snakemake --cores all`")
     method, base = outline.method, next(iter(outline.of_role("raw_base")), None)
-    metrics = read_metrics(results, outline.scenes, list(outline.rows))
+    metrics = read_metrics(results, outline)
     missing: list[str] = []
     scenes = [_scene(results, outline, name, method, base, metrics, missing) for name in outline.scenes]
     averages = {}

@@ -10,14 +10,15 @@ def highlights(results: Path, outline: Outline) -> str:
     """Mean scores of each variant that has any, scene names, and the files to open."""
     variants = list(outline.rows)
     scenes = [scene for scene in outline.scenes if (results / "gaussians" / scene).is_dir()]
-    metrics = read_metrics(results, scenes, variants)
+    metrics = read_metrics(results, outline)
     lines = [f"{outline.dataset}: {', '.join(scenes) or 'no scene built yet'}"]
     width = max((len(outline.title(name)) for name in variants), default=0)
     for name in variants:
         values = {metric: metrics.average(scenes, name, metric) for metric in ("psnr", "ssim", "lpips")}
         if values["psnr"] is None:
             continue
-        shown = [f"PSNR {values['psnr'].mean:5.2f} dB"]
+        spread = f" ± {values['psnr'].deviation:.2f}" if values["psnr"].deviation is not None else ""
+        shown = [f"PSNR {values['psnr'].mean:5.2f}{spread} dB"]
         shown += [f"{m.upper()} {values[m].mean:.3f}" for m in ("ssim", "lpips") if values[m] is not None]
         lines.append(f"  {outline.title(name):<{width}}  {'  '.join(shown)}")
     for path, what in (("report.html", "pictures, 3D views, tables and times"), ("tables", "CSV, Markdown, LaTeX")):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from fujinsplat.core.errors import UserError
-from fujinsplat.core.settings import Checked, StageSettings, setting
+from fujinsplat.core.settings import Checked, Count, StageSettings, setting
 from fujinsplat.core.validation import checked, nearest
 from fujinsplat.evaluate.paper import line_names
 from fujinsplat.rows.names import name_error, row_error, twice
@@ -40,6 +40,9 @@ class Config(Checked):
     keep_old: bool = setting(False, "results made by an older version of the code are kept as they are")
     build: str = setting("all", "the group (or single variant) that plain `snakemake` builds")
     scenes: list[str] | None = setting(None, "restrict the build to these scenes of the dataset")
+    seeds: Count | dict[str, Count] = setting(
+        1, "seeds that rows are trained with, for all or by row; above 1 the tables show mean and deviation"
+    )
     recipe: RecipeName = setting("ours", "paper: every row has the published recipe; `settings` come on top of it")
     settings: AllSettings = setting(AllSettings(), "what differs from the defaults, by stage and part")  # type: ignore[valid-type]
 
@@ -58,6 +61,9 @@ class Config(Checked):
         buildable = ["all", *self.groups, *self.variants]
         if self.build not in buildable:
             raise ValueError(f"build: {self.build!r} is no group or variant{nearest(self.build, buildable)}")
+        for name in self.seeds if isinstance(self.seeds, dict) else ():
+            if name not in self.variants:
+                raise ValueError(f"seeds: no variant {name!r}{nearest(name, self.variants)}")
         for scene in self.scenes or []:
             known = self.datasets[self.dataset].scenes
             if scene not in known:
@@ -110,6 +116,10 @@ class Config(Checked):
         merged = laid_over(recipe_overlay(self.recipe), self.settings.model_dump(exclude_unset=True))
         merged = laid_over(merged, self.datasets[dataset].settings)
         return checked(AllSettings, merged, f"datasets.{dataset}.settings")
+
+    def seeds_of(self, row: str) -> int:
+        """How many seeds a row is trained with."""
+        return self.seeds.get(row, 1) if isinstance(self.seeds, dict) else self.seeds
 
     def members(self) -> list[str]:
         """The variants that the build asks for and this machine can make, in table order."""

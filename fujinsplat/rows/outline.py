@@ -50,6 +50,11 @@ def facts(row: Row, settings: Any, usual: Any = None) -> RowFacts:
     )
 
 
+def _seeded(config: Config, name: str, usual: Any) -> RowFacts:
+    row = config.rows[name]
+    return facts(row, row.settings(usual), usual).model_copy(update={"seeds": config.seeds_of(name)})
+
+
 def outline_of(config: Config, dataset: str) -> Outline:
     """The outline of one dataset of a config; the build's group and scenes hold for the configured dataset only."""
     block, chosen = config.datasets[dataset], dataset == config.dataset
@@ -59,7 +64,7 @@ def outline_of(config: Config, dataset: str) -> Outline:
         dataset=dataset,
         scenes=(config.scenes if chosen else None) or block.scenes,
         excluded_from_seven=block.excluded_from_seven,
-        rows={name: facts(config.rows[name], config.rows[name].settings(settings), settings) for name in names},
+        rows={name: _seeded(config, name, settings) for name in names},
         stages={stage: supervision(needs, settings) for stage, needs in STAGES.items()},
         settings=settings.model_dump(mode="json"),
         paper=AllSettings.paper().model_dump(mode="json"),

@@ -96,6 +96,19 @@ def recipe_overlay(recipe: RecipeName | None) -> dict[str, dict[str, Any]]:
     return {name: values for name, values in blocks.items() if values}
 
 
+def reseeded(settings: Any, repeat: int) -> Any:
+    """The settings of a row's further seeds (`repeat` counts from 1): all that the row itself trains starts elsewhere.
+
+    Bases and synthetic observations stay: they are the same data for every seed.
+    """
+    if repeat == 1:
+        return settings
+    blocks = {name: getattr(settings, name) for name in ("controller", "splat")}
+    return settings.model_copy(
+        update={name: block.model_copy(update={"seed": block.seed + repeat - 1}) for name, block in blocks.items()}
+    )
+
+
 def laid_over(below: dict[str, dict[str, Any]], above: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Two overlays as one."""
     return {block: {**below.get(block, {}), **above.get(block, {})} for block in {**below, **above}}

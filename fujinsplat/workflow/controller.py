@@ -1,6 +1,7 @@
 """What rules/controller.smk asks: which controllers there are and what each learns from.
 
-`raw` is the one of the dataset's own settings. A name says what differs: `rgb`, `raw-K-5`, `raw-labels-fitted`, …
+`raw` is the one of the dataset's own settings. A name says what differs: `rgb`, `raw-K-5`, `raw-labels-fitted`, …;
+`raw@90203` is the same trained from another seed.
 """
 
 from typing import Any
@@ -12,6 +13,8 @@ from fujinsplat.rows.artefacts import blocks_of, differences, version_name
 from fujinsplat.synthesis.recipe import leaves_out
 from fujinsplat.workflow.plan import Plan
 
+SEED = "@"
+
 
 class ControllerPlan:
     def __init__(self, plan: Plan):
@@ -19,25 +22,33 @@ class ControllerPlan:
 
     def name(self, dataset: str, scene: str, settings: Any) -> str:
         """What the controller sees, and what of its settings differs from the dataset's."""
-        changed = differences(settings, self.plan.usual(dataset), blocks_of(("controller",), settings))
-        words = [version_name(rest)] if (rest := [c for c in changed if c[:2] != ("controller", "input")]) else []
-        without = [f"without-{scene}"] if leaves_out(settings.synthesis) else []
-        return "-".join([settings.controller.input, *words, *without])
+        usual = self.plan.usual(dataset)
+        changed = differences(settings, usual, blocks_of(("controller",), settings))
+        rest = [change for change in changed if change[:2] not in (("controller", "input"), ("controller", "seed"))]
+        words = [settings.controller.input, *([version_name(rest)] if rest else [])]
+        words += [f"without-{scene}"] if leaves_out(settings.synthesis) else []
+        seed = settings.controller.seed
+        return "-".join(words) + (f"{SEED}{seed}" if seed != usual.controller.seed else "")
 
     def trainings(self, dataset: str) -> dict[str, tuple[Any, str]]:
-        """Every controller that rows may ask for: `(settings, scene)` by name."""
+        """Every controller that rows may ask for, from whatever seed: `(settings, scene)` by name."""
         found: dict[str, tuple[Any, str]] = {}
         for settings in self.plan.every_settings(dataset):
             for scene in self.plan.block(dataset).scenes:
-                found.setdefault(self.name(dataset, scene, settings), (settings, scene))
+                name = self.name(dataset, scene, settings).partition(SEED)[0]
+                found.setdefault(name, (settings, scene))
         return found
 
     def training(self, wildcards) -> tuple[Any, str]:
         trainings = self.trainings(wildcards.dataset)
-        if wildcards.controller not in trainings:
-            close = nearest(wildcards.controller, trainings)
+        name, mark, seed = wildcards.controller.partition(SEED)
+        if name not in trainings or (mark and not seed.isdecimal()):
+            close = nearest(name, trainings)
             raise UserError(f"no variant needs the controller {wildcards.controller!r}{close}")
-        return trainings[wildcards.controller]
+        settings, scene = trainings[name]
+        usual = self.plan.usual(wildcards.dataset).controller.seed
+        controller = settings.controller.model_copy(update={"seed": int(seed) if mark else usual})
+        return settings.model_copy(update={"controller": controller}), scene
 
     def shards(self, wildcards) -> list[str]:
         """For `input:`: all observations of the controller's recipe."""

@@ -3,7 +3,9 @@
 from typing import Any
 
 from fujinsplat.core.parts import Part
-from fujinsplat.workflow.plan import Plan, compact
+from fujinsplat.paths import at
+from fujinsplat.rows.artefacts import differences, part_blocks
+from fujinsplat.workflow.plan import Plan, compact, split_repeat
 
 
 class DevelopPlan:
@@ -17,6 +19,13 @@ class DevelopPlan:
         needs = self.plan.row(variant).correction.opens(settings)
         opened = {need: self.plan.locate(need, dataset, scene, settings) for need in needs}
         return {"views": self.plan.views.path(dataset, scene, variant), **opened}
+
+    def path(self, dataset: str, scene: str, variant: str) -> str:
+        """A row's actions; further seeds of a row have their own where the correction learned them."""
+        settings, (name, _) = self.plan.row_settings(dataset, variant), split_repeat(variant)
+        blocks = part_blocks(self.plan.row(variant).correction, settings)
+        own = differences(settings, self.plan.row_settings(dataset, name), blocks)
+        return at("developed", dataset=dataset, scene=scene, variant=variant if own else name)
 
     def options(self, wildcards) -> list[str]:
         """For `params:`: the part and its inputs, as the command takes them."""

@@ -9,7 +9,7 @@ from fujinsplat.evaluate.tables.scores import ABLATION
 from fujinsplat.paths import at
 from fujinsplat.rows.outline import outline_of
 from fujinsplat.workflow.analysis import STUDIES
-from fujinsplat.workflow.plan import REPEAT, Plan, compact, repeated
+from fujinsplat.workflow.plan import Plan, compact, repeated
 
 # tables that need scores; the others need what their studies wrote, or nothing
 OF_SCORES = ("overview", "main", "baselines", "seven_scenes", "ablation", "ablation_per_scene", "capacity")
@@ -46,9 +46,8 @@ class EvaluationPlan:
         return repeated("--medium-renders", self.medium_views(wildcards))
 
     def score_settings(self, wildcards) -> str:
-        """The scoring settings without the number of repeats, which changes no score."""
         settings: EvaluateSettings = self.plan.usual(wildcards.dataset).evaluate
-        return compact(settings.model_dump(mode="json", exclude={"repeats"}))
+        return compact(settings.model_dump(mode="json"))
 
     def about(self, wildcards) -> str:
         """What the JSON beside a score file says of its origin: scene, variant, its parts and every seed."""
@@ -82,8 +81,7 @@ class EvaluationPlan:
         outline = self.outline(wildcards)
         if not outline.held_views:
             return []
-        repeats = self.plan.usual(wildcards.dataset).evaluate.repeats
-        names = [f"{v}{REPEAT}{r}" if r > 1 else v for v in outline.rows for r in range(1, repeats + 1)]
+        names = [name for row in outline.rows for name in outline.repeats(row)]
         return [at("scores", dataset=wildcards.dataset, scene=s, variant=v) for s in outline.scenes for v in names]
 
     def _study(self, wildcards, study: str, file: str = "result.json") -> str:

@@ -15,12 +15,12 @@ from fujinsplat.core.errors import UserError
 from fujinsplat.core.parts import Front
 from fujinsplat.core.progress import say
 from fujinsplat.core.validation import checked, nearest
+from fujinsplat.evaluate.outline import REPEAT
 from fujinsplat.paths import RESULTS, at
 from fujinsplat.rows.artefacts import blocks_of, differences, version_name
 from fujinsplat.rows.config import Config
-from fujinsplat.rows.row import Row, front_name
+from fujinsplat.rows.row import Row, front_name, reseeded
 
-REPEAT = "@"  # {variant}@2 is the second seed of {variant}
 USUAL = "default"  # the recipe of the dataset's own settings
 
 
@@ -201,13 +201,8 @@ class Plan:
 
     @cache  # noqa: B019
     def row_settings(self, dataset: str, variant: str) -> Any:
-        """The settings of one row; `{variant}@2` has the next splat seed."""
-        settings = self.row(variant).settings(self.usual(dataset))
-        _, repeat = split_repeat(variant)
-        if repeat > 1:
-            splat = settings.splat.model_copy(update={"seed": settings.splat.seed + repeat - 1})
-            settings = settings.model_copy(update={"splat": splat})
-        return settings
+        """The settings of one row; `{variant}@2` has the next seeds."""
+        return reseeded(self.row(variant).settings(self.usual(dataset)), split_repeat(variant)[1])
 
     def every_settings(self, dataset: str) -> Iterator[Any]:
         """The dataset's own settings, then those of each row of the config."""

@@ -1,7 +1,6 @@
 """What rules/splat.smk and rules/render.smk ask: what training a row opens, and which parts it runs."""
 
-from fujinsplat.paths import at
-from fujinsplat.workflow.plan import Plan, compact, split_repeat
+from fujinsplat.workflow.plan import Plan, compact
 
 
 class SplatPlan:
@@ -11,13 +10,12 @@ class SplatPlan:
     def inputs(self, wildcards) -> dict[str, str]:
         """For `input: unpack(…)`: the row's pictures and actions, and what its model opens."""
         dataset, scene, variant = wildcards.dataset, wildcards.scene, wildcards.variant
-        settings, name = self.plan.row_settings(dataset, variant), split_repeat(variant)[0]
-        row = self.plan.row(variant)
+        settings, row = self.plan.row_settings(dataset, variant), self.plan.row(variant)
         opened = (row.model.opens(settings), row.reconcile.opens(settings), row.front.trains_on(settings))
         needs = dict.fromkeys(need for needs in opened for need in needs)
         return {
             "views": self.plan.views.path(dataset, scene, variant),
-            "developed": at("developed", dataset=dataset, scene=scene, variant=name),
+            "developed": self.plan.develop.path(dataset, scene, variant),
             **{need: self.plan.locate(need, dataset, scene, settings) for need in needs},
         }
 

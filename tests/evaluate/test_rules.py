@@ -71,12 +71,13 @@ class Toy:
         config = {
             "dataset": "toy",
             "device": "cpu",
+            "seeds": 2,
             "datasets": {"toy": {"root": "data", "scenes": ["Yama"]}},
             "variants": {
                 "ours": {"correction": "controller", "reconcile": "delta", "paper": "FujinSplat"},
                 "raw_base": {"paper": "RAW base only"},
             },
-            "settings": {"evaluate": {"lpips": False, "repeats": 2}, "report": {"studies": False}, **settings},
+            "settings": {"evaluate": {"lpips": False}, "report": {"studies": False}, **settings},
         }
         (self.folder / "config.yaml").write_text(yaml.safe_dump(config))
 

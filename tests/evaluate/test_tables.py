@@ -256,12 +256,20 @@ def test_repeats_show_mean_and_deviation(tmp_path, outline, plant):
     for scene in ("Yama", "Kawa"):
         for repeat, psnr in enumerate((19.0, 20.0, 21.0), start=1):
             plant(tmp_path, scene, "ours" if repeat == 1 else f"ours@{repeat}", psnr)
-    table = build_table("main", outline(["Yama", "Kawa"]), tmp_path)
+    once = outline(["Yama", "Kawa"])
+    rows = {name: row.model_copy(update={"seeds": 3}) if name == "ours" else row for name, row in once.rows.items()}
+    build = outline(["Yama", "Kawa"], rows=rows)
+    table = build_table("main", build, tmp_path)
     cell = lines(table)["FujinSplat", "PSNR ↑"][-2]
     assert (cell.value, cell.deviation) == (pytest.approx(20), pytest.approx(1))
     assert cell.text() == "20.00 ± 1.00"
     rows = list(csv.DictReader(io.StringIO(as_csv(table))))
     assert float(rows[0]["Avg. deviation"]) == pytest.approx(1, abs=1e-5)
+    assert "± sample standard deviation over seeds" in as_markdown(table)
+    (line,) = [line for line in as_markdown(build_table("overview", build, tmp_path)).splitlines() if "`ours`" in line]
+    assert "| 20.00 ± 1.00 |" in line and "| 3 |" in line
+    # files of other seeds that the build does not ask for are not in its tables
+    assert "±" not in as_markdown(build_table("overview", once, tmp_path))
 
 
 def test_oracles_are_shown_and_never_ranked(tmp_path, outline, plant):

@@ -30,5 +30,5 @@ def build_table(name: str, outline: Outline, results: Path) -> Table:
     """One table from what lies below `results`; what is missing is a gap."""
     if name not in TABLES:
         raise UserError(f"there is no table {name!r}{nearest(name, TABLES)}")
-    metrics = read_metrics(results, outline.scenes, list(outline.rows))
+    metrics = read_metrics(results, outline)
     return TABLES[name](outline, metrics, results)

@@ -11,6 +11,7 @@ NOTES = {
     "quoted": "quoted from the paper, not measured here",
     "oracle": "uses the clean twins of the source views; a reference, not ranked",
 }
+SPREAD = "± sample standard deviation over seeds; behind a mean over scenes, of that mean."
 _MARKS = {"quoted": "†", "oracle": "‡"}
 
 
@@ -55,7 +56,8 @@ def label(row: Row) -> str:
 
 def footnotes(table: Table) -> list[str]:
     used = [note for note in NOTES if any(row.note == note for row in table.rows)]
-    return [f"{_MARKS[note]} {NOTES[note]}." for note in used]
+    spread = any(cell.deviation is not None for row in table.rows for cell in row.cells)
+    return [f"{_MARKS[note]} {NOTES[note]}." for note in used] + ([SPREAD] if spread else [])
 
 
 def as_markdown(table: Table) -> str:

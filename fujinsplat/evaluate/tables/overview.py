@@ -12,12 +12,13 @@ SHOWN = {"psnr": "PSNR, held", "ssim": "SSIM", "lpips": "LPIPS", "train_psnr": "
 
 def overview(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """Means over scenes; the paper's PSNR, for RealX3D, in a column of its own."""
-    headers = ["Variant", "Row", *SHOWN.values(), "RealX3D (paper): PSNR"]
+    headers = ["Variant", "Row", *SHOWN.values(), "Seeds", "RealX3D (paper): PSNR"]
     table = Table("overview", f"All rows on {outline.dataset}, {len(outline.scenes)} scenes", headers)
     table.caption = "Means over scenes of the held views; oracles use clean twins of the views they are trained on."
     table.published = frozenset([len(headers) - 1])
     for name, row in outline.rows.items():
         cells = [measured(metrics.average(outline.scenes, name, metric), metric) for metric in SHOWN]
+        cells.append(Cell(str(metrics.seeds(outline.scenes, name) or "–")))
         quote = Cell(_published(row.role, row.line, row.flow))
         table.rows.append(Row([Cell(row.title), Cell(f"`{name}`"), *cells, quote], "oracle" if row.oracle else ""))
     return table

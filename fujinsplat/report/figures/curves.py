@@ -16,7 +16,7 @@ from fujinsplat.paths import inside
 
 def capacity(results: Path, outline: Outline):
     """Novel-view PSNR against couplings and knots; the paper's own points only on the paper's own scenes."""
-    metrics = read_metrics(results, outline.scenes, list(outline.rows))
+    metrics = read_metrics(results, outline)
     sizes = {}
     for name in [*outline.of_role("method"), *outline.of_role("capacity")]:
         value = metrics.average(outline.scenes, name, "psnr")

@@ -47,7 +47,7 @@ def ablation_renders(results: Path, outline: Outline):
     scenes = _scenes(results, outline)
     names = _built(results, outline, scenes, ABLATION_ROLES)
     columns = ["hazy input\nRAW | camera", *(outline.title(name) for name in names), "clean capture"]
-    metrics = read_metrics(results, outline.scenes, list(outline.rows))
+    metrics = read_metrics(results, outline)
     panels = {}
     for row, scene in enumerate(scenes):
         stem, clean, where = _held(results, scene)
