@@ -100,3 +100,24 @@ rule analysis_family:
         settings=plan.settings("analysis"),
     shell:
         plan.job("analysis family" " {params.options:q}" " --out {params.folder:q}" " --settings {params.settings:q}")
+
+
+rule analysis_inverse:
+    input:
+        captures=plan.synthesis.captures,
+        draws=plan.evaluate.recipe_draws,
+    output:
+        multiext(at("study", study="inverse", file=""), "table.csv", "result.json", "result.txt", "figure.pdf"),
+        report(
+            at("study", study="inverse", file="figure.png"),
+            category="Studies",
+            labels={"study": "inverse"},
+            caption="captions/study.rst",
+        ),
+    resources:
+        mem_mb=plan.grows(2000),
+        runtime=plan.grows(10),
+    params:
+        folder=subpath(output[0], parent=True),
+    shell:
+        plan.job("analysis inverse" " {input.captures:q}" " --draws {input.draws:q}" " --out {params.folder:q}")

@@ -19,7 +19,7 @@ FILES = [
     *ROOT.glob("splat/reconcilers/*.py"),
     *(ROOT / "splat" / "raster" / name for name in ("engine.py", "gsplat_engine.py", "channels.py", "reference.py")),
     *(ROOT / "controller" / name for name in ("network.py", "losses.py", "training.py", "presentations.py")),
-    *(ROOT / "smoke" / name for name in ("targets.py", "loss.py", "light.py", "model.py")),
+    *(ROOT / "smoke" / name for name in ("targets.py", "loss.py", "light.py", "model.py", "depth.py", "estimation.py")),
     *ROOT.glob("actions/*.py"),
     ROOT / "flow" / "reference.py",
     ROOT / "isp" / "objective.py",
@@ -39,6 +39,8 @@ MADE = {
     "splat/media/water_field.py:WaterField.finished": STORED,
     "smoke/targets.py:SmokeTargets.state": STORED,
     "actions/fit.py:score": STORED,
+    "smoke/depth.py:_view_depth": MOVED,
+    "smoke/depth.py:ray_lengths": CPU,
     "splat/data.py:area_weights": MOVED,
     "splat/export.py:sphere": MOVED,
     "splat/media/seasplat.py:SeaMedium.__init__": MOVED,
@@ -124,7 +126,7 @@ def test_nothing_in_an_iteration_waits_for_the_gpu():
 
 def test_arrays_are_made_of_tensors_on_the_cpu():
     """`.numpy()` of a GPU's tensor fails: outside of the CPU's own functions it follows `.cpu()`."""
-    own = ("_Photometric.", "_FusedDisplay.", "_BlendChannels.", "CameraDisplay.__call__", "score")
+    own = ("_Photometric.", "_FusedDisplay.", "_BlendChannels.", "CameraDisplay.__call__", "Reduced.", "score")
     for path in FILES:
         for name, call in calls(path):
             if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and not name.startswith(own):

@@ -132,6 +132,26 @@ def observability(
 
 
 @app.command()
+def inverse(
+    captures: Annotated[list[Path], typer.Argument(help="All shards of sampled captures.")],
+    draws: Annotated[Path, typer.Option(help="The recipe's draws.")],
+    out: Out,
+    threads: ThreadsOption = None,
+) -> None:
+    """How well compiled labels undo the veil they stand for [supp. F]."""
+    _prepare(None, threads)
+    from fujinsplat.analysis import inverse
+    from fujinsplat.analysis import published_studies as published
+    from fujinsplat.analysis.output import write
+    from fujinsplat.synthesis.captures import Captures
+    from fujinsplat.synthesis.draws import Draws
+
+    kept = Captures.joined([Captures.load(path) for path in sorted(captures)])
+    rows, result = inverse.study(Draws.load(draws), kept)
+    write(out, rows, result, published.INVERSE, inverse.sentence(result), inverse.draw(rows))
+
+
+@app.command()
 def family(
     source: Sources, actions: Experts, out: Out, settings: SettingsOption = None, threads: ThreadsOption = None
 ) -> None:

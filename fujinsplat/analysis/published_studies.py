@@ -48,6 +48,9 @@ POPULATION_SCENES = _by_scene(
 )
 POPULATION = {"t_median": 0.36, "t_min": 0.15, "t_max": 0.90, "pivot_ratio": 1.51, "clean_median": 0.0538}
 
+# supplement F: the round trip of an observation; how well a label undoes a veil is not printed
+INVERSE = {"round_trip": "to numerical precision"}
+
 # supplement D: the pairs that are refitted, scene to the number of the view
 REFITTED = {"Hinoki": 11, "Tsubaki": 3}
 # supplement D: at the identity, and at the scene means of Hinoki and Tsubaki

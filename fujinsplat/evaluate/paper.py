@@ -10,13 +10,14 @@ from fujinsplat.core.files import read_json
 @cache
 def published() -> dict[str, Any]:
     """`scenes`, `baselines` and `rows` (per scene), `ablation`, `seven`, `capacity`; and the numbers of studies,
-    `base_fidelity` and `rank_one` per scene and as `mean`, `population` per scene and over `all` pairs."""
+    `base_fidelity` and `rank_one` per scene and as `mean`, `population` per scene and over `all` pairs, `inverse`."""
     from fujinsplat.analysis import published_studies as studies
 
     return {
         **read_json(Path(__file__).with_name("paper.json")),
         "base_fidelity": {**studies.FIDELITY_SCENES, "mean": studies.FIDELITY},
         "rank_one": {**studies.RANK_ONE_SCENES, "mean": studies.RANK_ONE},
+        "inverse": studies.INVERSE,
         "population": {**studies.POPULATION_SCENES, "all": studies.POPULATION},
     }
 

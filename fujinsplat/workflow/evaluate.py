@@ -9,11 +9,11 @@ from fujinsplat.evaluate.tables.scores import ABLATION
 from fujinsplat.paths import at
 from fujinsplat.rows.outline import outline_of
 from fujinsplat.workflow.analysis import STUDIES
-from fujinsplat.workflow.plan import Plan, compact, repeated
+from fujinsplat.workflow.plan import USUAL, Plan, compact, repeated
 
 # tables that need scores; the others need what their studies wrote, or nothing
 OF_SCORES = ("overview", "main", "baselines", "seven_scenes", "ablation", "ablation_per_scene", "capacity")
-OTHERS = ("base_fidelity", "rank_one", "population", "settings", "supervision")
+OTHERS = ("base_fidelity", "rank_one", "population", "inverse", "settings", "supervision")
 FORMATS = ("csv", "md", "tex")
 
 
@@ -91,6 +91,17 @@ class EvaluationPlan:
         block, settings = self.plan.block(wildcards.dataset), self.plan.usual(wildcards.dataset)
         return block.clean_twins and settings.report.studies
 
+    def _recipe(self, wildcards) -> str | None:
+        """The recipe that the method's controller learns from; None where nothing is synthesised for it."""
+        outline, dataset = self.outline(wildcards), wildcards.dataset
+        settings = self.plan.row_settings(dataset, outline.method)
+        if "controller" not in self.plan.row(outline.method).opens(settings) or settings.controller.checkpoint:
+            return None
+        return self.plan.synthesis.recipe_name(dataset, settings, outline.scenes[0])
+
+    def recipe_draws(self, wildcards) -> str:
+        return at("draws", dataset=wildcards.dataset, recipe=self._recipe(wildcards) or USUAL)
+
     def table_inputs(self, wildcards) -> list[str]:
         """For `input:` of one table."""
         outline, dataset = self.outline(wildcards), wildcards.dataset
@@ -99,6 +110,8 @@ class EvaluationPlan:
             return [at("fidelity", dataset=dataset, scene=scene, version="") for scene in outline.scenes] + study
         if wildcards.table == "population":
             return [self.plan.actions.population(dataset, self.plan.usual(dataset))] if outline.clean_twins else []
+        if wildcards.table == "inverse":
+            return [self._study(wildcards, "inverse")] if self._studied(wildcards) and self._recipe(wildcards) else []
         if wildcards.table == "rank_one":
             return [self._study(wildcards, "rank_one")] if outline.clean_twins else []
         if wildcards.table == "supervision" and self._studied(wildcards):
@@ -167,12 +180,13 @@ class EvaluationPlan:
         files += [at("figure", dataset=dataset, figure=name, format="png") for name in self.figures(wildcards)]
         if self._studied(wildcards):
             files += [self._study(wildcards, study, file) for study in STUDIES for file in ("figure.png", "result.txt")]
-        settings = self.plan.row_settings(dataset, method)
-        if "controller" in self.plan.row(method).opens(settings) and not settings.controller.checkpoint:
-            recipe = self.plan.synthesis.recipe_name(dataset, settings, outline.scenes[0])
+        if recipe := self._recipe(wildcards):
+            settings = self.plan.row_settings(dataset, method)
             name = self.plan.controller.name(dataset, outline.scenes[0], settings)
             files.append(at("gallery", dataset=dataset, recipe=recipe))
             files.append(at("controller_figure", dataset=dataset, controller=name))
+            if self._studied(wildcards):
+                files += [self._study(wildcards, "inverse", file) for file in ("figure.png", "result.txt")]
         return files + self.tables(dataset) + self.scores(wildcards)
 
     def other_views(self, outline: Outline) -> list[str]:

@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from fujinsplat.actions.population import Fit, Pair, Population
+from fujinsplat.actions.population import save as save_population
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import write_json
 from fujinsplat.evaluate.paper import published, role_of
@@ -331,15 +333,32 @@ def test_study_tables_show_what_the_studies_wrote(tmp_path, outline):
 
 
 def test_population_table_shows_measured_and_published_medians(tmp_path, outline):
-    summary = {"pairs": 4, "t_median": 0.41, "pivot_ratio": 1.7}
-    found = {"raw": {**summary, "pairs": 9}, "base": summary, "scenes": {"Yama": {"raw": summary, "base": None}}}
-    write_json(tmp_path / "population.json", found)
+    pairs = [
+        Pair(scene=scene, view="1", white_balance=(2, 1, 1.5), raw=Fit(t=t, pivot=(0.1, t, 0.3), clean_median=0.2))
+        for scene, t in (("Yama", 0.4), ("Kawa", 0.5), ("Kawa", 0.9))
+    ]
+    save_population(tmp_path / "population.json", Population.of(pairs, []))
     table = build_table("population", outline(["Yama", "Kawa"]), tmp_path)
-    rows = [[cell.text() for cell in row.cells] for row in table.rows]
-    assert rows[0] == ["Yama", "4", "0.410", "1.700", "–", "–", "–", "–"]
-    assert rows[-1] == ["All pairs", "9", "0.410", "1.700", "0.410", "1.700", "0.360", "1.51"]
+    rows = [dict(zip(table.headers, (cell.text() for cell in row.cells), strict=True)) for row in table.rows]
+    assert [row["pairs"] for row in rows] == ["1", "2", "3"]
+    assert [row["t (RAW)"] for row in rows] == ["0.400", "0.700", "0.500"]
+    assert rows[-1]["pivot (RAW)"] == "0.100 0.500 0.300" and rows[-1]["t range (RAW)"] == "0.40–0.90"
+    assert rows[0]["ratio (RAW)"] == "1.333" and rows[0]["t (base)"] == "–"
+    quoted = [value for name, value in rows[-1].items() if name.startswith("RealX3D (paper)")]
+    assert quoted == ["0.360", "0.15–0.90", "0.0538", "1.510"]
+    assert not [value for name, value in rows[0].items() if name.startswith("RealX3D (paper)") and value != "–"]
     realx3d = build_table("population", outline(SCENES), tmp_path)
-    assert [row.cells[6].text() for row in realx3d.rows[:3]] == ["0.337", "0.289", "0.612"]
+    column = realx3d.headers.index("RealX3D (paper): t (RAW)")
+    assert [row.cells[column].text() for row in realx3d.rows[:3]] == ["0.337", "0.289", "0.612"]
+
+
+def test_the_compiled_inverse_stands_beside_what_the_paper_says_of_it(tmp_path, outline):
+    row = {"contrast": 0.36, "nothing": 13.04, "published": 28.12, "fitted": 41.96}
+    row |= {"published_round_trip": 298.7, "fitted_round_trip": 300.0}
+    write_json(tmp_path / "analysis" / "inverse" / "result.json", {"table": [row]})
+    (line,) = build_table("inverse", outline(["Yama"]), tmp_path).rows
+    texts = [cell.text() for cell in line.cells]
+    assert texts == ["0.36", "13.0", "28.1", "42.0", "299", "300", "to numerical precision"]
 
 
 def test_a_damaged_score_file_is_named(tmp_path, outline):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "smoke"))
 
 WIDTH, HEIGHT, VIEWS, HELD = 60, 44, 6, 2
 
@@ -73,8 +74,6 @@ def camera(stem: str, x: float, y: float):
 
 @pytest.fixture(scope="session")
 def scene_files(tmp_path_factory) -> SceneFiles:
-    from plyfile import PlyData, PlyElement
-
     from fujinsplat.core.files import write_json
     from fujinsplat.develop.store import Developed
     from fujinsplat.splat.render import render_encoded
@@ -91,10 +90,48 @@ def scene_files(tmp_path_factory) -> SceneFiles:
     Developed.write(folder / "developed.safetensors", actions, [c.stem for c in source], 7, 16, "test")
     write_json(folder / "cameras.json", {"source": [c.to_json() for c in source], "held": [c.to_json() for c in held]})
     xyz = truth.parameters["means"].detach().numpy()[::2] + 0.05 * random.standard_normal((200, 3))
-    vertex = np.zeros(200, [(a, "f4") for a in "xyz"] + [(c, "u1") for c in ("red", "green", "blue")])
+    write_points(folder / "points.ply", xyz)
+    return SceneFiles(folder, {c.stem: pictures[c.stem] for c in held})
+
+
+def write_points(path: Path, xyz: np.ndarray) -> None:
+    """Grey points."""
+    from plyfile import PlyData, PlyElement
+
+    vertex = np.zeros(len(xyz), [(a, "f4") for a in "xyz"] + [(c, "u1") for c in ("red", "green", "blue")])
     for k, a in enumerate("xyz"):
         vertex[a] = xyz[:, k]
     for c in ("red", "green", "blue"):
         vertex[c] = 128
-    PlyData([PlyElement.describe(vertex, "vertex")]).write(str(folder / "points.ply"))
-    return SceneFiles(folder, {c.stem: pictures[c.stem] for c in held})
+    PlyData([PlyElement.describe(vertex, "vertex")]).write(str(path))
+
+
+@pytest.fixture(scope="session")
+def smoky_files(tmp_path_factory) -> dict[str, Path]:
+    """What a row with the front `cleared` trains on: a wall through known smoke, six views, RAW and a plain base."""
+    from PIL import Image
+    from smoky import capture
+
+    from fujinsplat import isp
+    from fujinsplat.core.files import write_json
+    from fujinsplat.develop.store import Developed
+    from fujinsplat.views.store import Pictures, Views
+
+    folder, smoky = tmp_path_factory.mktemp("smoky"), capture(6)
+    stems = [camera.stem for camera in smoky.cameras]
+    balance = np.array([2.0, 1.0, 1.5])
+    raw = np.rint(np.clip(smoky.views.numpy() / balance, 0, 1) * 65535).astype(np.uint16)
+    pictures = {stem: (view >> 8).astype(np.uint8) for stem, view in zip(stems, raw, strict=True)}
+    (folder / "source").mkdir()
+    about = {"white_balance": balance.tolist(), "camera_matrix": None}
+    write_json(folder / "source" / "views.json", [{"stem": stem, **about} for stem in stems])
+    for stem, view in zip(stems, raw, strict=True):
+        np.save(folder / "source" / f"{stem}.npy", view)
+        Image.fromarray(pictures[stem]).save(folder / "source" / f"{stem}.png")
+    Views.write(folder / "views.safetensors", Pictures(pictures), "test")
+    Developed.write(folder / "developed.safetensors", np.zeros((6, 573), np.float32), stems, 7, 16, "test")
+    write_json(folder / "cameras.json", {"source": [c.to_json() for c in smoky.cameras], "held": []})
+    write_points(folder / "points.ply", smoky.points[::3])
+    isp.save(isp.BaseISP(), folder / "base.safetensors")
+    files = {"cameras": "cameras.json", "points": "points.ply", "source": "source"}
+    return {name: folder / files.get(name, f"{name}.safetensors") for name in ("views", "developed", "base", *files)}

@@ -139,6 +139,46 @@ def test_the_other_models_train_and_render(scene_files, tmp_path, gpu_way, model
     assert picture.shape == (44, 60, 3) and bool(torch.isfinite(picture).all())
 
 
+def test_smoke_trains_and_goes_on_to_the_same_bits(smoky_files, tmp_path, monkeypatch):
+    """Linear light, the points' depth with its gradient, and three estimates on the way, the last after a break; the
+    CPU's way gives the same losses to rounding."""
+    from fujinsplat.capture import read_cameras
+    from fujinsplat.rows.registries import AllSettings
+    from fujinsplat.smoke.targets import SmokeTargets
+    from fujinsplat.splat.render import render_encoded
+
+    few = QUICK.model_copy(update={"iterations": 12, "depth_from_points": 0.05, "checkpoint_seconds": 1e-9})
+    parts = Composition.of(AllSettings().model_copy(update={"splat": few}), "cleared", "gaussians", "none")
+    files, estimates, again, step = Inputs(smoky_files), [], SmokeTargets.reestimate, training._Run.step
+    monkeypatch.setattr(
+        SmokeTargets, "reestimate", lambda self, render: estimates.append(again(self, render)) or estimates[-1]
+    )
+    ours = [entry["loss"] for entry in log_of(train(files, parts, tmp_path / "cpu", "cpu"))]
+    twin.install(monkeypatch)
+    twin.CALLS.clear()
+    whole = train(files, parts, tmp_path / "whole", "cpu")
+    assert len(estimates) == 6 and all(estimate.grid.isfinite().all() for estimate in estimates)
+    # an iteration draws once; each estimate looks at all six views
+    assert twin.CALLS["rasterize_to_pixels_3dgs_fwd"] >= 12 + 3 * 6
+    theirs = [entry["loss"] for entry in log_of(whole)]
+    assert theirs[:2] == pytest.approx(ours[:2], rel=1e-4) and theirs == pytest.approx(ours, rel=0.05)
+    picture = render_encoded(whole.gaussians, read_cameras(smoky_files["cameras"], "source")[0])
+    assert picture.shape == (64, 96, 3) and bool(torch.isfinite(picture).all()) and float(picture.std()) > 0.01
+
+    def dies(self):
+        if self.iteration == 6:
+            raise KeyboardInterrupt
+        return step(self)
+
+    monkeypatch.setattr(training._Run, "step", dies)
+    with pytest.raises(KeyboardInterrupt):
+        train(files, parts, tmp_path / "broken", "cpu")
+    monkeypatch.setattr(training._Run, "step", step)
+    resumed = train(files, parts, tmp_path / "broken", "cpu")
+    for name, value in whole.gaussians.parameters.items():
+        assert torch.equal(value, resumed.gaussians.parameters[name]), name
+
+
 def test_selective_adam_moves_what_is_in_sight_alone(gpu_way):
     from fujinsplat.compat.gsplat_strategy import SightAdam
 

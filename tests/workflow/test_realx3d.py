@@ -102,7 +102,7 @@ def expected(config: dict) -> Counter:
     per_result = ("develop_scene", "splat_train", "render_held", "render_source", "evaluate_score")
     once = ("synthesis_network", "synthesis_base", "synthesis_gallery", "report_page")
     smoke = ("smoke_estimate", "smoke_show")
-    studies = ("rank_one", "base_fidelity", "observability", "family")
+    studies = ("rank_one", "base_fidelity", "observability", "family", "inverse")
     bases = {row["recipe"] for row in rows}  # the published recipe calibrates otherwise, and measures with that base
     fronts = {(json.dumps(row["front"]), row["recipe"] if row["front"] == "base" else "") for row in rows}
     return Counter(

@@ -21,6 +21,7 @@ TABLES: dict[str, Callable[[Outline, Metrics, Path], Table]] = {
     "base_fidelity": studies.base_fidelity,
     "rank_one": studies.rank_one,
     "population": studies.population,
+    "inverse": studies.inverse,
     "settings": setup.settings,
     "supervision": setup.supervision,
 }

@@ -1,7 +1,8 @@
-"""Tables of the supplement's studies: fidelity of the base ISP, rank-one structure of the smoke residual, and the
-measured correction distribution."""
+"""Tables of the supplement's studies: fidelity of the base ISP, rank-one structure of the smoke residual, the
+measured correction distribution, and what its compiled labels undo."""
 
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from fujinsplat.core.files import read_json
@@ -37,25 +38,69 @@ def rank_one(outline: Outline, metrics: Metrics, results: Path) -> Table:
 
 
 def population(outline: Outline, metrics: Metrics, results: Path) -> Table:
-    """Contrast t and pivot ratio of the measured pairs, in RAW (the published coordinate) and in the base output."""
-    headers = ["Scene", "pairs", "t (RAW)", "ratio (RAW)", "t (base)", "ratio (base)"]
-    table = Table("population", f"Correction distribution measured on {outline.dataset}", headers)
-    table.caption = (
-        "Medians over the pairs of a scene; the ratio is pivot level over clean median. RAW: camera-linear, no white "
-        "balance, the published measurement. Base: decoded base output, where the action works."
+    """Contrast t, pivot and ratio of the measured pairs, in RAW (the published coordinate) and in the base output."""
+    columns = {"t_median": ("t", 3), "t_range": ("t range", 2), "pivot": ("pivot", 3)}
+    columns |= {"clean_median": ("clean median", 4), "pivot_ratio": ("ratio", 3)}
+    shown = ("t_median", "t_range", "clean_median", "pivot_ratio")  # what the paper prints
+    parts = [f"{header} ({where})" for where in ("RAW", "base") for header, _ in columns.values()]
+    quotes = [f"RealX3D (paper): {columns[key][0]} (RAW)" for key in shown]
+    table = Table(
+        "population",
+        f"Correction distribution measured on {outline.dataset}",
+        ["Scene", "pairs", *parts, *quotes],
+        published=frozenset(range(2 + len(parts), 2 + len(parts) + len(quotes))),
     )
-    table.headers += ["RealX3D (paper): t (RAW)", "RealX3D (paper): ratio (RAW)"]
-    table.published = frozenset({6, 7})
+    table.caption = (
+        "Medians over the pairs of a scene; pivot: red, green, blue; the ratio is pivot level over clean median. RAW: "
+        "camera-linear, no white balance, the published measurement. Base: decoded base output, where the action works."
+    )
     found, paper = _read(inside(results, "population")), published()["population"]
     same = is_published_dataset(outline.scenes)
     blocks = [(scene, found.get("scenes", {}).get(scene, {}), paper.get(scene, {})) for scene in outline.scenes]
     for title, block, quoted in [*blocks, ("All pairs", found, paper["all"])]:
-        raw, base = block.get("raw") or {}, block.get("base") or {}
-        quotes = quoted if same or title == "All pairs" else {}
-        cells = [_number((raw or base).get("pairs"), 0)]
-        cells += [_number(part.get(key), 3) for part in (raw, base) for key in ("t_median", "pivot_ratio")]
-        cells += [_number(quotes.get(key), digits) for key, digits in (("t_median", 3), ("pivot_ratio", 2))]
+        pairs = [pair for pair in found.get("pairs", []) if title in ("All pairs", pair["scene"])]
+        cells = [_number((block.get("raw") or block.get("base") or {}).get("pairs"), 0)]
+        for where in ("raw", "base"):
+            pivots = [pair[where]["pivot"] for pair in pairs if pair.get(where)]
+            values = _with_range(block.get(where) or {}) | {"pivot": _triplet(pivots)}
+            cells += [_value(values.get(key), digits) for key, (_, digits) in columns.items()]
+        theirs = _with_range(quoted if same or title == "All pairs" else {})
+        cells += [_value(theirs.get(key), columns[key][1]) for key in shown]
         table.rows.append(Row([Cell(title), *cells], section="mean" if title == "All pairs" else ""))
+    return table
+
+
+def _with_range(summary: dict[str, Any]) -> dict[str, Any]:
+    if "t_min" not in summary:
+        return dict(summary)
+    return {**summary, "t_range": f"{summary['t_min']:.2f}–{summary['t_max']:.2f}"}
+
+
+def _triplet(colours: list[list[float]]) -> str | None:
+    """The channelwise median of colours, as text."""
+    return " ".join(f"{median(channel):.3f}" for channel in zip(*colours, strict=True)) if colours else None
+
+
+def _value(value: Any, digits: int) -> Cell:
+    return Cell(value) if isinstance(value, str) else _number(value, digits)
+
+
+def inverse(outline: Outline, metrics: Metrics, results: Path) -> Table:
+    """How well compiled labels undo the veil they stand for, contrast by contrast, and whether round trips close."""
+    headers = ["Contrast t", "veiled", "published rule", "fitted", "round trip, published", "round trip, fitted"]
+    table = Table("inverse", f"Fidelity of the compiled inverse on the external captures of {outline.dataset}", headers)
+    table.caption = (
+        "PSNR against the clean capture of a uniform veil in linear light, before and after the action compiled from "
+        "its pivot and contrast; contrasts are the paper's least, median and most, and two between. Round trip: the "
+        "least over captures of inverse and action against the clamped clean colours, float64."
+    )
+    headers.append("RealX3D (paper): round trip")
+    table.published = frozenset([len(headers) - 1])
+    columns = {"nothing": 1, "published": 1, "fitted": 1, "published_round_trip": 0, "fitted_round_trip": 0}
+    for row in _read(inside(results, "study", study="inverse", file="result.json")).get("table", []):
+        cells = [_number(row[key], digits) for key, digits in columns.items()]
+        quote = Cell(published()["inverse"]["round_trip"])
+        table.rows.append(Row([Cell(f"{row['contrast']:.2f}"), *cells, quote]))
     return table
 
 
