@@ -10,6 +10,7 @@ from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import explained
 from fujinsplat.core.jobs import as_a_job, last_words
 from fujinsplat.core.options import stage_app
+from fujinsplat.core.runtime import use_arithmetic
 
 # in the order the data moves; each `fujinsplat.<package>.command` holds a typer app called `app`
 STAGES = {
@@ -59,6 +60,7 @@ def build() -> typer.Typer:
 
 def main() -> None:
     try:
+        use_arithmetic()
         with as_a_job():
             _run()
     except UserError as error:

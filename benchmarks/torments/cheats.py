@@ -93,7 +93,7 @@ def taken(build: Path, way: str, path: str, name: str, opens: list[str] | None =
         cwd=build,
         env={**environment(), **described},
         capture_output=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
     return b"TAKEN" in done.stdout

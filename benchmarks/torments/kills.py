@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -16,43 +17,56 @@ from benchmarks.torments.builds import ROOT, command, environment
 
 sys.path.insert(0, str(ROOT))
 MISSING = ("--rerun-triggers", "mtime", "--quiet", "all")
-PATIENCE = 900.0
+PATIENCE = 1800.0  # seconds; torture may have to make do with what a busy machine leaves over
 WHO = ("the job", "Snakemake", "both")
+LITTER = re.compile(r"\..*\.(part(\.\w+)?|old|claim)")
 
 
-def outputs_by_rule(build: Path) -> dict[str, list[list[str]]]:
-    """Of every rule that has run, its jobs' outputs, from the jobs' own records."""
-    found: dict[str, list[list[str]]] = {}
+@dataclass(frozen=True)
+class Job:
+    rule: str
+    outputs: tuple[str, ...]
+    record: str  # what it opened
+    seconds: float
+
+
+def jobs_by_rule(build: Path) -> dict[str, list[Job]]:
+    """Every job that has run, by rule, from the jobs' own records."""
+    found: dict[str, list[Job]] = {}
     for record in sorted(build.glob("results/*/logs/**/*.reads.json")):
         values = json.loads(record.read_text())
-        found.setdefault(values["job"], []).append(values["outputs"])
+        measured = Path(str(record).replace("/logs/", "/benchmarks/").replace(".reads.json", ".tsv"))
+        seconds = float(measured.read_text().splitlines()[1].split()[0]) if measured.is_file() else 3.0
+        job = Job(values["job"], tuple(values["outputs"]), str(record.relative_to(build)), seconds)
+        found.setdefault(job.rule, []).append(job)
     return found
 
 
 def kill(build: Path, work: Path, until: float, rng: Random, counts: Counter, losses: list[str]) -> None:
-    rules = outputs_by_rule(build)
+    """Counted by rule. Rules take turns, in an order of chance."""
+    rules = jobs_by_rule(build)
+    counts.update(dict.fromkeys(rules, 0))
     folder = work / "build"
     shutil.copytree(build, folder, symlinks=True)
     while time.monotonic() < until:
         names = list(rules)
         rng.shuffle(names)
-        for rule in names:
+        for name in names:
             if time.monotonic() >= until:
                 return
-            outputs = rng.choice(rules[rule])
-            who = rng.choice(WHO)
-            counts[who] += one(build, folder, rule, outputs, who, rng, losses)
+            counts[name] += one(build, folder, rng.choice(rules[name]), rng.choice(WHO), rng, losses)
 
 
-def one(build: Path, folder: Path, rule: str, outputs: list[str], who: str, rng: Random, losses: list[str]) -> int:
+def one(build: Path, folder: Path, job: Job, who: str, rng: Random, losses: list[str]) -> int:
     """Remove a job's outputs, make them again, kill, resume, compare; returns how many kills happened."""
-    for output in outputs:
+    for output in job.outputs:
         remove(folder / output)
-    kills, log = 0, folder / "torture.log"
-    for attempt in range(4):
+    log, said, kills, code = folder / "torture.log", "", 0, 1
+    for attempt in range(3):
         with log.open("w") as stream:
+            # the job's own rule alone: what it is made from is there, though not older than everything else
             run = subprocess.Popen(
-                command(*MISSING, "--", outputs[0]),
+                command(*MISSING, "--allowed-rules", job.rule, "--", job.outputs[0]),
                 cwd=folder,
                 env=environment(),
                 stdout=stream,
@@ -60,64 +74,81 @@ def one(build: Path, folder: Path, rule: str, outputs: list[str], who: str, rng:
                 start_new_session=True,
             )
         try:
-            if attempt == 3 or not (job := started(run, rule)):
-                code = run.wait(timeout=PATIENCE)
-                break
-            time.sleep(rng.random() ** 2 * 6)
-            kills += strike(run, job, who)
-            if who == "the job":
-                run.wait(timeout=PATIENCE)
-            subprocess.run(command("--unlock"), cwd=folder, env=environment(), capture_output=True, check=False)
+            code = attempted(run, job, who if attempt < 2 else None, rng)
         except subprocess.TimeoutExpired:
-            end(run)
-            losses.append(f"{rule}: no end after {PATIENCE:g} s")
-            return kills
-        if not outputs_differ(build, folder, outputs) and rng.random() < 0.5:
-            code = 0
+            losses.append(f"{job.rule}: no end after {PATIENCE:g} s")
+        said += log.read_text()
+        if code is not None:
             break
-    if code:
-        losses.append(f"{rule}, {who} killed: the resumed build failed: {log.read_text()[-300:]!r}")
-        restore(build, folder, outputs)
-    elif differing := outputs_differ(build, folder, outputs):
-        losses.append(f"{rule}, {who} killed: {differing[0]} differs")
-        restore(build, folder, outputs)
-    time.sleep(2)  # an orphan stops by itself
+        kills += 1
+        if who != "the job":
+            subprocess.run(command("--unlock"), cwd=folder, env=environment(), capture_output=True, check=False)
     end(run)
-    if "Traceback" in log.read_text():
-        losses.append(f"{rule}: a traceback")
+    for loss in lost(build, folder, job, code, said):
+        losses.append(f"{job.rule}, {who} killed: {loss}")
+        restore(build, folder, job.outputs)
     return kills
 
 
-def started(run: subprocess.Popen, rule: str) -> int | None:
+def attempted(run: subprocess.Popen, job: Job, who: str | None, rng: Random) -> int | None:
+    """How a run ended that was left alone; None when it was killed."""
+    process = started(run) if who else None
+    if process is not None:
+        time.sleep(rng.random() * 1.1 * job.seconds)
+        if strike(run, process, who):
+            run.wait(timeout=PATIENCE)
+            return None
+    return run.wait(timeout=PATIENCE)
+
+
+def lost(build: Path, folder: Path, job: Job, code: int | None, said: str) -> list[str]:
+    """What is not as if the job had never been killed."""
+    found = []
+    if code:
+        found.append(f"the resumed build failed: {said[-300:]!r}")
+    elif differing := outputs_differ(build, folder, job.outputs):
+        found.append(f"{differing[0]} differs")
+    if "Traceback" in said:
+        found.append("a traceback")
+    if not code:
+        around = {path for output in job.outputs for path in (folder / output).parent.iterdir()}
+        found += [f"litter: {path.name}" for path in around if LITTER.fullmatch(path.name)]
+        now = json.loads((folder / job.record).read_text())
+        if now["refused"] or now["opened"] != json.loads((build / job.record).read_text())["opened"]:
+            found.append(f"an undeclared open: {now}")
+    return found
+
+
+def started(run: subprocess.Popen) -> int | None:
     """The process of the job that Snakemake has started, once there is one."""
     deadline = time.monotonic() + PATIENCE
     while run.poll() is None and time.monotonic() < deadline:
         for entry in Path("/proc").glob("[0-9]*"):
             try:
-                about = (entry / "environ").read_bytes()
-                words = (entry / "cmdline").read_bytes()
+                if b"-m\0fujinsplat" not in (entry / "cmdline").read_bytes():
+                    continue
+                if f"\0FUJINSPLAT_PARENT={run.pid}\0".encode() in (entry / "environ").read_bytes():
+                    return int(entry.name)
             except OSError:
                 continue
-            if f"FUJINSPLAT_PARENT={run.pid}\0".encode() in about + b"\0" and b"fujinsplat" in words:
-                if re.search(rb"-m\0fujinsplat", words):
-                    return int(entry.name)
         time.sleep(0.02)
     return None
 
 
-def strike(run: subprocess.Popen, job: int, who: str) -> int:
+def strike(run: subprocess.Popen, job: int, who: str | None) -> bool:
+    """Whether somebody was there to be killed."""
+    if run.poll() is not None:
+        return False
     try:
         if who == "the job":
             os.kill(job, signal.SIGKILL)
         elif who == "Snakemake":
             run.kill()
-            run.wait()
         else:
             os.killpg(run.pid, signal.SIGKILL)
-            run.wait()
     except ProcessLookupError:
-        return 0
-    return 1
+        return False
+    return True
 
 
 def end(run: subprocess.Popen) -> None:
@@ -135,14 +166,14 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def restore(build: Path, folder: Path, outputs: list[str]) -> None:
+def restore(build: Path, folder: Path, outputs: tuple[str, ...]) -> None:
     for output in outputs:
         remove(folder / output)
         source = build / output
         shutil.copytree(source, folder / output) if source.is_dir() else shutil.copy2(source, folder / output)
 
 
-def outputs_differ(build: Path, folder: Path, outputs: list[str]) -> list[str]:
+def outputs_differ(build: Path, folder: Path, outputs: tuple[str, ...]) -> list[str]:
     from tests.conftest import same_content
 
     found = []

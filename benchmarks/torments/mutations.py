@@ -16,7 +16,7 @@ from typing import Any
 
 MEMORY = 6 << 30  # bytes of address space that a reader of tiny files may take
 BATCH = 60  # mutations in one process
-PATIENCE = 120.0  # seconds for one batch
+PATIENCE = 900.0  # seconds for one batch, on a busy machine
 
 
 # readers: what a stage does first with a file of this kind. Imports inside: each batch is a process of its own

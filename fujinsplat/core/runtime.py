@@ -1,4 +1,4 @@
-"""Threads and devices, decided once per process before torch and numba are imported."""
+"""Arithmetic, threads and devices, decided once per process before numpy, torch and numba are imported."""
 
 import fcntl
 import os
@@ -12,9 +12,34 @@ from typing import IO
 
 from fujinsplat.core import gpu
 from fujinsplat.core.errors import UserError
+from fujinsplat.core.versions import vector_flags
 
+ARITHMETIC = "FUJINSPLAT_ARITHMETIC"
+# AVX2 and fused multiply-adds for everybody, however wide the registers are; MKL's own name for that is COMPATIBLE
+PORTABLE = {
+    "NUMBA_CPU_NAME": "x86-64-v3",
+    "NUMBA_CPU_FEATURES": "+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe,+popcnt",
+    "NUMBA_DISABLE_INTEL_SVML": "1",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_CBWR": "COMPATIBLE",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+}
 PLACES = 64  # processes of ours that one GPU is shared by, at most
 _claims = []  # open lock files; the operating system releases them when the process ends, however it ends
+
+
+def use_arithmetic() -> None:
+    """With FUJINSPLAT_ARITHMETIC=portable (config.yaml: `arithmetic`), sums that do not depend on how wide this CPU's
+    vectors are: equal code then gives equal numbers on any x86-64 CPU with AVX2. Call it before anything else."""
+    chosen = os.environ.get(ARITHMETIC, "fast")
+    if chosen not in ("fast", "portable"):
+        raise UserError(f"there is no arithmetic {chosen!r}; set {ARITHMETIC} to fast or portable")
+    if chosen == "portable":
+        if not {"avx2", "fma"} <= vector_flags():
+            raise UserError("arithmetic: portable needs an x86-64 CPU with AVX2; set arithmetic: fast on this machine")
+        os.environ.update(PORTABLE)
 
 
 def use_threads(threads: int | None) -> int:

@@ -14,8 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 Weight = Annotated[float, Field(ge=0)]
-Count = Annotated[int, Field(ge=1)]
-Steps = Annotated[int, Field(ge=0)]
+# bounds that no sensible number meets, so that a slipped zero is a sentence and not a machine without memory
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Steps = Annotated[int, Field(ge=0, le=10**12)]
+Side = Annotated[int, Field(ge=32, le=2**14, multiple_of=2)]
 
 
 _SAME = object()
@@ -65,9 +67,9 @@ class DemoSettings(Settings):
     """The embedded demo world, made from a seed."""
 
     seed: Steps = setting(20260, "another seed gives another world")
-    width: Annotated[int, Field(ge=32, multiple_of=2)] = setting(240, "picture width in pixels; RAW has twice")
-    height: Annotated[int, Field(ge=32, multiple_of=2)] = setting(160, "picture height in pixels; RAW has twice")
-    source_views: Annotated[int, Field(ge=2)] = setting(24, "smoky views per scene, each with a clean twin")
+    width: Side = setting(240, "picture width in pixels; RAW has twice")
+    height: Side = setting(160, "picture height in pixels; RAW has twice")
+    source_views: Annotated[int, Field(ge=2, le=10**5)] = setting(24, "smoky views per scene, each with a clean twin")
     held_views: Count = setting(4, "clean held views per scene [supp. H]")
     external: Count = setting(96, "smoke-free external captures for the synthesis stage")
     points: Count = setting(6000, "points of the structure-from-motion cloud, before outliers")
@@ -149,12 +151,18 @@ class IspSettings(Settings):
     initial_smooth: Positive = setting(1e-2, "weight of the first differences of the initial G9, per pixel")
     seed: Steps = setting(82751, "[supp. B]")
 
+    @model_validator(mode="after")
+    def _only_scenes_are_filled_in(self) -> "IspSettings":
+        if self.checkpoint and set("{}") & set(self.checkpoint.replace("{scene}", "")):
+            raise ValueError(f"checkpoint: {self.checkpoint!r} holds other braces than {{scene}}; remove them")
+        return self
+
 
 class FlowSettings(Settings):
     """Size of the Monotone Color Flow, wherever actions are made."""
 
-    K: Count = setting(7, "couplings [supp. C]")
-    M: Annotated[int, Field(ge=2)] = setting(16, "knots per curve [supp. C]")
+    K: Annotated[int, Field(ge=1, le=1000)] = setting(7, "couplings [supp. C]")
+    M: Annotated[int, Field(ge=2, le=10000)] = setting(16, "knots per curve [supp. C]")
 
 
 class ActionsSettings(Settings):

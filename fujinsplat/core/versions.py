@@ -1,5 +1,6 @@
 """Which versions of packages, and which machine, a number came from."""
 
+import os
 import platform
 from collections.abc import Iterable
 from functools import cache
@@ -22,21 +23,29 @@ def installed(packages: Iterable[str]) -> dict[str, str]:
 
 @cache
 def processor() -> str:
-    """The CPU's model and the widest vectors it adds with: sums depend on both, by tenths of a decibel in the end."""
-    try:
-        lines = dict(line.split("\t:", 1) for line in _cpuinfo() if "\t:" in line)
-    except OSError:
-        lines = {}
-    lines = {key.strip(): value.strip() for key, value in lines.items()}
-    flags = lines.get("flags", lines.get("Features", "")).split()
+    """The CPU's model and the vectors that kernels add with: sums depend on both, by tenths of a decibel in the end."""
+    about = _cpuinfo()
+    flags = vector_flags()
     widest = next((name for flag, name in VECTORS.items() if flag in flags), "no vector unit known")
-    return f"{lines.get('model name') or platform.processor() or platform.machine()}, {widest}"
+    if os.environ.get("FUJINSPLAT_ARITHMETIC") == "portable":
+        widest = "portable AVX2"
+    return f"{about.get('model name') or platform.processor() or platform.machine()}, {widest} kernels"
+
+
+def vector_flags() -> set[str]:
+    about = _cpuinfo()
+    return set(about.get("flags", about.get("Features", "")).split())
 
 
 # flags of /proc/cpuinfo, the widest first
 VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "avx": "AVX", "sve": "SVE", "asimd": "NEON", "sse2": "SSE2"}
 
 
-def _cpuinfo() -> list[str]:
+@cache
+def _cpuinfo() -> dict[str, str]:
     """What Linux says of the first processor."""
-    return Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return {}
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}

@@ -22,12 +22,13 @@ import operator
 
 import llvmlite.binding
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, overload, register_model
 from numba.np.arrayobj import make_array
 
-REGISTER_BYTES = 64 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 32
+_WIDE = not config.CPU_FEATURES and llvmlite.binding.get_host_cpu_features().get("avx512f")
+REGISTER_BYTES = 64 if _WIDE else 32
 # accumulators side by side, so that neighbouring pixels of one colour do not wait for each other
 COPIES = 4
 # fused multiply-add where the CPU has it

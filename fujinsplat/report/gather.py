@@ -1,7 +1,6 @@
 """Everything the report shows, read from a results folder; what is not there becomes a sentence in `missing`."""
 
 import platform
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -231,14 +230,18 @@ def changed_settings(outline: Outline) -> list[tuple[str, str, str, str]]:
 
 def processors(results: Path) -> dict[str, str]:
     """The CPUs that scores were trained and scored on: across machines equal code differs by tenths of a decibel."""
-    found: Counter[str] = Counter()
+    found: dict[str, list[str]] = {}
     for path in sorted((results / "metrics").glob("*/*.json")):
         about = read_json(path)
         if isinstance(about, dict) and (
             name := (about.get("training") or {}).get("processor") or about.get("processor")
         ):
-            found[name] += 1
-    listed = "; ".join(f"{name} ({count} scores)" for name, count in found.most_common())
+            found.setdefault(name, []).append(f"{path.parent.name}/{path.stem}")
+    # of several CPUs, which made which
+    listed = "; ".join(
+        f"{name} ({', '.join(scores) if len(found) > 1 else f'all {len(scores)} scores'})"
+        for name, scores in found.items()
+    )
     return {"CPU of the scores": listed} if listed else {}
 
 

@@ -60,12 +60,18 @@ def _facts(content: Content) -> str:
     if gains and len(gains) == len(content.scenes):
         cards.append(_fact(f"{sum(gains) / len(gains):+.2f}", "dB", "over the base without correction"))
     if content.timings:
-        cards.append(_fact(*_duration(sum(t.seconds for t in content.timings)), "of computing, all jobs added"))
+        spent = _duration(sum(t.seconds for t in content.timings))
+        cards.append(_measured(_fact(*spent, "of computing, all jobs added")))
     return "\n".join(cards)
 
 
 def _fact(number: str, unit: str, text: str) -> str:
     return f'<div class="fact"><b>{number}</b> <i>{unit}</i><span>{text}</span></div>'
+
+
+def _measured(text: str) -> str:
+    """Marks what no two runs share: times and memory, and nothing else of the page."""
+    return f"<!--measured-->{text}<!--/measured-->"
 
 
 def _duration(seconds: float) -> tuple[str, str]:
@@ -195,15 +201,16 @@ def _figures(content: Content) -> str:
         url, (width, height) = png_url(path)
         image = f'<img src="{url}" width="{width}" height="{height}" alt="{escape(text)}" decoding="async">'
         wide = " wide" if width > 1.8 * height else ""
-        parts.append(
+        figure = (
             f'<figure class="figure{wide}"><button class="zoom">{image}</button>'
             f"<figcaption>{escape(text)}</figcaption></figure>"
         )
+        parts.append(_measured(figure) if path.stem == "pipeline" else figure)
     return "\n".join(parts) or '<p class="gap">No figure has been built yet.</p>'
 
 
 def _run(content: Content) -> str:
-    blocks = [_times(content.timings)]
+    blocks = [_measured(_times(content.timings))]
     settings = [
         f"<tr><th scope=row>{escape(k)}</th><td>{escape(v)}</td><td>{escape(p)}</td><td>{escape(rows)}</td></tr>"
         for k, v, p, rows in content.changed
@@ -243,5 +250,6 @@ def _times(timings: list[Timing]) -> str:
     head = "".join(f'<th scope="col" aria-sort="none"><button>{text}</button></th>' for text in headers)
     jobs = sum(t.jobs for t in timings)
     return f"""<h3>Times</h3>
-<p>{jobs} jobs, {" ".join(_duration(total))} in all when added up; jobs run side by side, so you waited less.</p>
+<p>{jobs} jobs, {" ".join(_duration(total))} in all when added up; jobs run side by side, so you waited less.
+Two undisturbed runs on one machine differ in times and memory alone, here and in the picture of the pipeline.</p>
 <div class="scroll"><table id="times"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>"""

@@ -2,7 +2,9 @@
 
 import json
 
+from fujinsplat.core.errors import UserError
 from fujinsplat.core.settings import EvaluateSettings, StageSettings
+from fujinsplat.core.validation import nearest
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.tables.baselines import compared
 from fujinsplat.evaluate.tables.scores import ABLATION
@@ -143,6 +145,8 @@ class EvaluationPlan:
 
     def figure_inputs(self, wildcards) -> list[str]:
         """For `input:` of one figure."""
+        if wildcards.figure not in (known := self.figures(wildcards)):
+            raise UserError(f"this build has no figure {wildcards.figure!r}{nearest(wildcards.figure, known)}")
         outline, dataset, method = self.outline(wildcards), wildcards.dataset, self.method(wildcards)
         scenes = [{"dataset": dataset, "scene": scene} for scene in outline.scenes]
         if wildcards.figure == "training":

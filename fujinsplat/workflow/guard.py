@@ -34,6 +34,7 @@ class GuardPlan:
                     "roots": self.roots,
                     "opens": sorted(self._opens(name, wildcards, [*map(str, input), *map(str, output)])),
                     "folders": [os.path.dirname(os.path.dirname(checkpoints))] if name == "splat_train" else [],
+                    **({"arithmetic": arithmetic} if (arithmetic := self.plan.config.arithmetic) != "fast" else {}),
                     **({"makes_data": True} if name.startswith("demo_") else {}),
                 }
             )

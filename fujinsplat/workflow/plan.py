@@ -14,6 +14,7 @@ from fujinsplat.core import gpu
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.parts import Front
 from fujinsplat.core.progress import say
+from fujinsplat.core.runtime import ARITHMETIC
 from fujinsplat.core.validation import checked, nearest
 from fujinsplat.evaluate.outline import REPEAT
 from fujinsplat.paths import RESULTS, at
@@ -141,6 +142,8 @@ class Plan:
         device = f"FUJINSPLAT_DEVICE={self.device}; [ {{resources.gpu}} != 0 ] || FUJINSPLAT_DEVICE=cpu"
         # the job's outputs and boundary (core/jobs.py), its Snakemake, its log, and a way past a full log
         about = "FUJINSPLAT_JOB={params.job:q} FUJINSPLAT_PARENT=$PPID FUJINSPLAT_LOG={log:q} FUJINSPLAT_TERMINAL=3"
+        if self.config.arithmetic != "fast":
+            about += f" {ARITHMETIC}={self.config.arithmetic}"
         return f"export {about} FUJINSPLAT_THREADS={{threads}} {device}; fujinsplat {command} 3>&2 > {{log:q}} 2>&1"
 
     @property
@@ -279,7 +282,7 @@ class Plan:
             "variant": "[^/.]+",
             "front": "[^/]+",
             "version": "(?:[^/]+/)?",
-            "recipe": "[^/]+",
+            "recipe": "(?!captures/)[^/]+",
             "controller": "[^/]+",
             "shard": r"\d{4}",
             "table": "[a-z_]+",

@@ -38,6 +38,10 @@ class SynthesisPlan:
 
     def members(self, wildcards) -> list[str]:
         """The files of one shard."""
+        if wildcards.shard not in (shards := self.shards(wildcards)):
+            raise UserError(
+                f"there is no shard {wildcards.shard} of captures; they go from {shards[0]} to {shards[-1]}"
+            )
         if self._made(wildcards):
             return [self.folder(wildcards)]
         settings = self.plan.usual(wildcards.dataset).synthesis

@@ -1,15 +1,20 @@
-"""Threads and devices."""
+"""Arithmetic, threads and devices."""
 
+import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 import torch
 
 from fujinsplat.core import gpu
 from fujinsplat.core.errors import UserError
-from fujinsplat.core.runtime import pick_device
+from fujinsplat.core.runtime import pick_device, use_arithmetic
+from fujinsplat.core.versions import vector_flags
+
+ROOT = Path(__file__).parents[2]
 
 CLAIM = """
 import sys
@@ -105,3 +110,45 @@ def test_a_missing_cuda_device_is_one_sentence():
     assert pick_device("auto") == pick_device("cpu") == "cpu"
     with pytest.raises(UserError, match="device: cpu"):
         pick_device("cuda")
+
+
+PORTABLE = """
+from fujinsplat.core.runtime import use_arithmetic
+use_arithmetic()
+import numpy as np
+from numpy._core._multiarray_umath import __cpu_features__
+assert not any(on for name, on in __cpu_features__.items() if name in ("X86_V4", "AVX512_ICL", "AVX512_SPR"))
+import torch
+assert torch.backends.cpu.get_cpu_capability() == "AVX2"
+from numba import njit
+from fujinsplat.kernels.simd import REGISTER_BYTES
+assert REGISTER_BYTES == 32
+@njit(fastmath=True)
+def total(x):
+    y = np.float32(0)
+    for i in range(x.size):
+        y += x[i] * x[i]
+    return y
+total(np.ones(99, np.float32))
+(code,) = total.inspect_asm().values()
+assert "%ymm" in code and "%zmm" not in code and "vfmadd" in code
+from fujinsplat.core.versions import processor
+assert processor().endswith("portable AVX2 kernels")
+"""
+
+
+@pytest.mark.skipif("avx2" not in vector_flags(), reason="needs an x86-64 CPU with AVX2")
+def test_portable_arithmetic_holds_in_every_library():
+    environment = {**os.environ, "FUJINSPLAT_ARITHMETIC": "portable", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", PORTABLE], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_arithmetic_that_does_not_exist_is_named(monkeypatch):
+    monkeypatch.setenv("FUJINSPLAT_ARITHMETIC", "exact")
+    with pytest.raises(
+        UserError, match="there is no arithmetic 'exact'; set FUJINSPLAT_ARITHMETIC to fast or portable"
+    ):
+        use_arithmetic()

@@ -67,6 +67,10 @@ def test_a_scene_a_row_a_dataset_or_a_group_of_such_a_name_is_refused(name):
         (lambda v: v["datasets"]["demo"].update(scenes=["Hayate", "hayate"]), "where case does not count"),
         (lambda v: v["datasets"]["demo"].update(scenes=["external"]), "rename the scene"),
         (lambda v: v.update(scenes=[]), "at least one"),
+        (lambda v: v.update(settings={"isp": {"checkpoint": "{scen}.x"}}), "other braces than {scene}"),
+        (lambda v: v.update(settings={"flow": {"K": 10**9}}), "less than or equal to 1000"),
+        (lambda v: v.update(settings={"demo": {"width": 10**9}}), "less than or equal to 16384"),
+        (lambda v: v.update(settings={"splat": {"iterations": 10**30}}), "less than or equal to 1000000000"),
     ],
 )
 def test_names_that_mean_something_else_or_stand_there_twice(change, words):
