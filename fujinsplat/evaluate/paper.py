@@ -1,4 +1,5 @@
-"""The paper's own numbers (`paper.json`), transcribed from its tables. Quoted, never mixed with what we measure."""
+"""The paper's own numbers (`paper.json`), transcribed from its tables, and what others report of themselves
+(`elsewhere`). Quoted, never mixed with what we measure."""
 
 from functools import cache
 from pathlib import Path
@@ -9,7 +10,7 @@ from fujinsplat.core.files import read_json
 
 @cache
 def published() -> dict[str, Any]:
-    """`scenes`, `baselines` and `rows` (per scene), `ablation`, `seven`, `capacity`; and the numbers of studies,
+    """`scenes`, `baselines` and `rows` (per scene), `ablation`, `seven`, `elsewhere`, `capacity`; and of studies,
     `base_fidelity` and `rank_one` per scene and as `mean`, `population` per scene and over `all` pairs, `inverse`."""
     from fujinsplat.analysis import published_studies as studies
 

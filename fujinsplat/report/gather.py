@@ -11,6 +11,7 @@ from fujinsplat.evaluate.benchmarks import Run, read_runs
 from fujinsplat.evaluate.collect import Metrics, read_metrics
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.tables import TABLES, build_table
+from fujinsplat.evaluate.tables.baselines import compared
 from fujinsplat.evaluate.tables.model import Table
 from fujinsplat.paths import inside
 from fujinsplat.report.viewer import split_view
@@ -60,10 +61,20 @@ class Pair:
     title: str  # of the row that was rendered
 
 
+@dataclass(frozen=True)
+class Panel:
+    """One picture of a strip; `psnr` against the clean capture, in dB, where it was scored."""
+
+    title: str
+    file: Path
+    psnr: float | None = None
+
+
 @dataclass
 class Scene:
     name: str
     pairs: list[Pair] = field(default_factory=list)
+    strip: list[Panel] = field(default_factory=list)  # one held view by every method, then as it is
     scores: dict[str, float] = field(default_factory=dict)
     gain: float | None = None  # dB over the base without correction
     viewer: tuple[str, str] | str | None = None  # (shell, data), or why there is none
@@ -149,6 +160,7 @@ def _scene(
     scene.pairs = [pair for row in shown for pair in slider_pairs(results, name, row, outline.title(row))]
     if not scene.pairs:
         missing.append(f"{name}: no render at a source pose, so no before/after slider.")
+    scene.strip = strip(results, outline, name, metrics)
     pages = {row: inside(results, "view_of", scene=name, variant=row) for row in outline.rows}
     scene.others = [
         (outline.title(row), page.relative_to(results).as_posix()) for row, page in pages.items() if page.is_file()
@@ -169,6 +181,26 @@ def slider_pairs(results: Path, scene: str, variant: str, title: str) -> list[Pa
     count = min(SLIDER_VIEWS, len(stems))
     chosen = [stems[(2 * i + 1) * len(stems) // (2 * count)] for i in range(count)]
     return [Pair(stem, source / f"{stem}.png", renders / f"{stem}.png", title) for stem in chosen]
+
+
+def strip(results: Path, outline: Outline, scene: str, metrics: Metrics) -> list[Panel]:
+    """The first held view as every method renders it, what a medium's model sees through it beside that, and the clean
+    capture; nothing where there is nothing to compare."""
+    held = inside(results, "held", scene=scene)
+    clean = next(iter(sorted(held.glob("*.png"))), None)
+    if clean is None:
+        return []
+    panels = []
+    for name in compared(outline):
+        scores = metrics.of(scene, name)
+        kinds = [("renders", "", scores[0].views if scores else {})]
+        kinds += [("renders_medium", ", with its medium", scores[0].medium if scores else {})]
+        for kind, what, views in kinds:
+            path = inside(results, kind, scene=scene, variant=name) / clean.name
+            if path.is_file():
+                number = views.get(clean.stem, {}).get("psnr")
+                panels.append(Panel(outline.title(name) + what, path, number))
+    return [*panels, Panel("clean capture", clean)] if panels else []
 
 
 def collect_figures(results: Path, method: str) -> list[tuple[str, Path]]:

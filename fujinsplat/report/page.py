@@ -7,8 +7,8 @@ from fujinsplat.core.files import atomic_file
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.tables.formats import footnotes, label
 from fujinsplat.evaluate.tables.model import Cell, Table
-from fujinsplat.report.gather import Content, Scene, Timing, gather
-from fujinsplat.report.pictures import jpeg_url, png_url
+from fujinsplat.report.gather import Content, Panel, Scene, Timing, gather
+from fujinsplat.report.pictures import STRIP_WIDTH, jpeg_url, png_url
 
 ASSETS = Path(__file__).with_name("assets")
 UNITS = {"psnr": ("PSNR", "dB", 2), "ssim": ("SSIM", "", 3), "lpips": ("LPIPS", "", 3)}
@@ -101,8 +101,24 @@ def _scene(scene: Scene, content: Content) -> str:
     return f"""<article class="scene" id="scene-{name}">
 <header><h3>{name}</h3><p class="numbers">{" · ".join(numbers)}</p></header>
 {slider}
+{_strip(scene.strip)}
 {view}
 </article>"""
+
+
+def _strip(panels: list[Panel]) -> str:
+    """One held view by method, side by side."""
+    figures = []
+    for panel in panels:
+        url, (width, height) = jpeg_url(panel.file, STRIP_WIDTH)
+        number = "" if panel.psnr is None else f" · {panel.psnr:.2f} dB"
+        text = escape(panel.title) + number
+        figures.append(
+            f'<figure><img src="{url}" width="{width}" height="{height}" alt="{text}" loading="lazy">'
+            f"<figcaption>{text}</figcaption></figure>"
+        )
+    label = 'aria-label="one held view by method"'
+    return f'<div class="strip" tabindex="0" role="group" {label}>{"".join(figures)}</div>' if figures else ""
 
 
 def _slider(scene: Scene) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from fujinsplat.core.errors import UserError
 
 SLIDER_WIDTH = 1000
+STRIP_WIDTH = 360
 FIGURE_WIDTH = 1800
 
 

@@ -55,12 +55,8 @@ def _transposed_convolution(attributes: dict, sizes: Tensor, kernel: Tensor, x: 
 
 
 def einsum(attributes: dict, *operands: Tensor) -> Tensor:
-    equation = attributes["equation"]
     common = min((x.dtype for x in operands), key=lambda dtype: dtype.itemsize)
-    operands = [x.to(common) for x in operands]
-    if equation == "abgd,gf->abdf":  # along the second-last axis: one product per place, memory order kept
-        return torch.matmul(operands[1].T, operands[0]).transpose(2, 3)
-    return torch.einsum(equation, *operands)
+    return torch.einsum(attributes["equation"], *(x.to(common) for x in operands))
 
 
 def _cast(attributes: dict, x: Tensor) -> Tensor:

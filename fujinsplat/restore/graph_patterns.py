@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from fujinsplat.compat.onednn import linear
 from fujinsplat.restore.graph_ops import same_padding, whole
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 Found = tuple[Callable[..., Tensor], tuple[str, ...]] | None
 GELU_CUBE, GELU_SCALE = 0.044715, 0.7978845608  # of the tanh form
+GELU_READS = 4  # so often it reads its argument
+DENSE = "abcg,gf->abcf"
+SWAPS = {(0, 1, 3, 2): 2, (0, 3, 2, 1): 1}  # the axis that an order of axes brings to the end, and back again
 
 
 def _is(program: "Program", name: str, operation: str) -> bool:
@@ -83,7 +87,18 @@ def leaky_relu(program: "Program", name: str) -> Found:
 
 
 def gelu(program: "Program", name: str) -> Found:
-    """x/2 (1 + tanh(s (x + c x x^2)))"""
+    """x/2 (1 + tanh(s (x + c x x^2))), with the dense layer before it where nothing else reads that"""
+    x = _gelu_of(program, name)
+    if x is None:
+        return None
+    if program.graph.readers[x] == GELU_READS:
+        dense = with_bias(program, x, gelu=True)
+        if dense is not None:
+            return dense
+    return partial(F.gelu, approximate="tanh"), (x,)
+
+
+def _gelu_of(program: "Program", name: str) -> str | None:
     for half, other in _pair(program, name, "Mul"):
         x = _with_scalar(program, half, "Mul", 0.5)
         curve = _with_scalar(program, other, "AddV2", 1.0)
@@ -96,7 +111,7 @@ def gelu(program: "Program", name: str) -> Found:
             for scaled, square in _pair(program, cubic, "Mul"):
                 same = _with_scalar(program, scaled, "Mul", GELU_CUBE) == x and _is(program, square, "Square")
                 if first == x and same and program.node(square).inputs[0] == x:
-                    return partial(F.gelu, approximate="tanh"), (x,)
+                    return x
     return None
 
 
@@ -157,35 +172,101 @@ def _is_variance(program: "Program", name: str, x: str) -> bool:
     return inner is not None and inner[0] == x
 
 
-def _product(matrix: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
-    """One large product however `v` lies in memory: torch makes many small ones of an input that is not contiguous."""
-    transposed = matrix.T
+def _product(matrix: Tensor, bias: Tensor | None, gelu: bool) -> Callable[[Tensor], Tensor]:
+    """`matrix [out, in]`: one large product however `v` lies in memory."""
 
     def run(v: Tensor) -> Tensor:
         rows = v.reshape(-1, v.shape[-1]).to(matrix.dtype)
-        out = rows @ transposed if bias is None else torch.addmm(bias, rows, transposed)
-        return out.view(*v.shape[:-1], -1)
+        return linear(rows, matrix, bias, gelu).view(*v.shape[:-1], -1)
 
     return run
 
 
-def _dense(program: "Program", name: str, bias: Tensor | None) -> Found:
+def _along(axis: int, matrix: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
+    """The product with `matrix [out, in]` along axis 1 or 2 of `[N, A, B, C]`, which stays as it lies in memory."""
+    kernel = matrix[..., None].contiguous()
+    column = None if bias is None else bias[:, None]
+
+    def run(v: Tensor) -> Tensor:
+        v = v.to(matrix.dtype)
+        n, a, b, c = v.shape
+        if axis == 2:
+            return F.conv1d(v.reshape(n * a, b, c), kernel, bias).view(n, a, -1, c)
+        items = [linear(matrix, item.reshape(a, -1).T) for item in v]
+        out = items[0][None] if n == 1 else torch.stack(items)
+        return (out if column is None else out.add_(column)).view(n, -1, b, c)
+
+    return run
+
+
+def swapped(program: "Program", name: str) -> Found:
+    """A dense layer between a swap of axes and its undoing, and the number that may be added to it."""
+    for inner, number in _pair(program, name, "AddV2"):
+        value = _scalar(program, number)
+        if value is not None and program.constant(inner) is None and program.graph.readers[inner] == 1:
+            return _swapped(program, inner, value)
+    return _swapped(program, name, 0.0)
+
+
+def _swapped(program: "Program", name: str, number: float) -> Found:
+    axis = _swap(program, name)
+    if axis is None:
+        return None
+    inner = program.node(name).inputs[0]
+    for product, bias in _pair(program, inner, "AddV2"):
+        value = program.constant(bias)
+        if value is None or not _is(program, product, "Einsum") or value.numel() != value.shape[-1]:
+            continue
+        before, weight = program.node(product).inputs
+        once = all(program.graph.readers[node] == 1 for node in (inner, product, before))
+        matrix = program.constant(weight)
+        if not once or matrix is None or program.node(product).attributes["equation"] != DENSE:
+            continue
+        if _swap(program, before) == axis:
+            shift = (value.reshape(-1) + number).to(program.precision)
+            return _along(axis, matrix.T.contiguous().to(program.precision), shift), program.node(before).inputs[:1]
+    return None
+
+
+def _swap(program: "Program", name: str) -> int | None:
+    if not _is(program, name, "Transpose"):
+        return None
+    order = program.constant(program.node(name).inputs[1])
+    return None if order is None else SWAPS.get(tuple(whole(order)))
+
+
+def resize(program: "Program", name: str) -> Found:
+    """A product with a matrix along the rows or columns of a picture."""
+    if not _is(program, name, "Einsum"):
+        return None
+    first, second = program.node(name).inputs
+    equation = program.node(name).attributes["equation"]
+    if equation == "gb,cgef->bcef" and program.constant(first) is not None:
+        rows = _along(1, program.constant(first).T.contiguous().to(program.precision), None)
+        return lambda v: rows(v).transpose(0, 1), (second,)
+    if equation == "abgd,gf->abdf" and program.constant(second) is not None:
+        columns = program.constant(second).T.contiguous().to(program.precision)
+        return lambda v: torch.matmul(columns, v.to(columns.dtype)).transpose(2, 3), (first,)
+    return None
+
+
+def _dense(program: "Program", name: str, bias: Tensor | None, gelu: bool = False) -> Found:
     """A product with a constant matrix, or a convolution with a constant kernel, its weights laid out once."""
     node = program.node(name)
     if len(node.inputs) != 2 or program.constant(node.inputs[1]) is None:
         return None
     x, weight = node.inputs[0], program.constant(node.inputs[1]).to(program.precision)
     bias = None if bias is None else bias.to(program.precision)
-    if node.operation == "Einsum" and node.attributes["equation"] == "abcg,gf->abcf":
-        matrix = weight.T.contiguous()
-        return _product(matrix, bias), (x,)
+    if node.operation == "Einsum" and node.attributes["equation"] == DENSE:
+        return _product(weight.T.contiguous(), bias, gelu), (x,)
     if node.operation != "Conv2D":
         return None
     high, wide, _, _ = weight.shape
     _, down, across, _ = node.attributes["strides"]
     if (high, wide, down, across) == (1, 1, 1, 1):
-        matrix = weight[0, 0].T.contiguous()
-        return _product(matrix, bias), (x,)
+        return _product(weight[0, 0].T.contiguous(), bias, gelu), (x,)
+    if gelu:
+        return None
     kernel = weight.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
     same = node.attributes["padding"] == "SAME"
 
@@ -203,14 +284,14 @@ def _dense(program: "Program", name: str, bias: Tensor | None) -> Found:
     return run, (x,)
 
 
-def with_bias(program: "Program", name: str) -> Found:
+def with_bias(program: "Program", name: str, gelu: bool = False) -> Found:
     """A dense layer or convolution that only this addition of a constant reads."""
     for product, bias in _pair(program, name, "AddV2"):
         value = program.constant(bias)
         if value is None or program.constant(product) is not None or program.graph.readers[product] != 1:
             continue
         if program.node(product).operation in ("Einsum", "Conv2D") and value.numel() == value.shape[-1]:
-            return _dense(program, product, value.reshape(-1).contiguous())
+            return _dense(program, product, value.reshape(-1).contiguous(), gelu)
     return None
 
 
@@ -218,4 +299,4 @@ def without_bias(program: "Program", name: str) -> Found:
     return _dense(program, name, None)
 
 
-PATTERNS = (logistic, leaky_relu, gelu, layer_norm, with_bias, without_bias)
+PATTERNS = (logistic, leaky_relu, gelu, layer_norm, swapped, resize, with_bias, without_bias)

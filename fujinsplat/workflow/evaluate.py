@@ -181,6 +181,7 @@ class EvaluationPlan:
             files += [at("view", **one)] if outline.viewer else []
             files += [at("view_of", **one, variant=name) for name in self.other_views(outline)]
             files += [at("developed_sheet", **one, variant=method), at("training", **one, variant=method)]
+            files += [at("held", **one), *self.strip_inputs(outline, one)] if outline.held_views else []
         files += [at("figure", dataset=dataset, figure=name, format="png") for name in self.figures(wildcards)]
         if self._studied(wildcards):
             files += [self._study(wildcards, study, file) for study in STUDIES for file in ("figure.png", "result.txt")]
@@ -192,6 +193,14 @@ class EvaluationPlan:
             if self._studied(wildcards):
                 files += [self._study(wildcards, "inverse", file) for file in ("figure.png", "result.txt")]
         return files + self.tables(dataset) + self.scores(wildcards)
+
+    def strip_inputs(self, outline: Outline, scene: dict[str, str]) -> list[str]:
+        """Renders at held poses of every method, and those through a medium."""
+        names = compared(outline)
+        through = [name for name in names if self.plan.row(name).model.medium]
+        return [at("renders", **scene, variant=name) for name in names] + [
+            at("renders_medium", **scene, variant=name) for name in through
+        ]
 
     def other_views(self, outline: Outline) -> list[str]:
         """Rows with a 3D view of their own beside the method's: the other methods that have Gaussians."""

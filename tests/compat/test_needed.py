@@ -43,6 +43,21 @@ def test_torchs_own_adam_still_imports_its_compiler():
     assert in_a_fresh_process(script) == "True", "compat/optim.py can go"
 
 
+@pytest.mark.parametrize("gelu", [False, True])
+def test_a_dense_layer_is_the_same_with_and_without_onednn(monkeypatch, gelu):
+    import torch
+
+    from fujinsplat.compat import onednn
+
+    rows, weight, bias = torch.rand(20, 12), torch.rand(8, 12) - 0.5, torch.rand(8)
+    for bits in (torch.float32, torch.bfloat16):
+        given = [tensor.to(bits) for tensor in (rows, weight, bias)]
+        fast = onednn.linear(*given, gelu)
+        with monkeypatch.context() as without:
+            without.setattr(onednn, "_PRESENT", False)
+            torch.testing.assert_close(fast, onednn.linear(*given, gelu))
+
+
 def test_gsplats_strategy_still_has_no_cap():
     from gsplat.strategy import DefaultStrategy
 

@@ -53,6 +53,22 @@ def test_settings_that_differ_are_shown_beside_the_papers():
     assert everywhere <= {"isp", "splat"}, "what the uncorrected base depends on, and nothing of the controller's"
 
 
+def test_a_strip_shows_every_method_and_both_pictures_of_a_medium(planted):
+    """One held view: our method, the base, a medium's picture without and with it, and the clean capture."""
+    import shutil
+
+    rows = {**ROWS, "seasplat": {"title": "SeaSplat", "front": "camera", "model": "seasplat", "paper": "SeaSplat"}}
+    for kind in ("renders", "renders_medium"):
+        shutil.copytree(planted / "renders" / "Yama" / "raw_base", planted / kind / "Yama" / "seasplat")
+    content = gather(planted, make_outline(rows))
+    yama, kawa = (scene.strip for scene in content.scenes)
+    titles = ["FujinSplat", "RAW base only", "SeaSplat", "SeaSplat, with its medium", "clean capture"]
+    assert [panel.title for panel in yama] == titles
+    assert [panel.psnr for panel in yama[:2]] == [19.0, 11.0] and yama[-1].psnr is None
+    assert [panel.title for panel in kawa] == [titles[0], titles[1], titles[-1]]
+    assert render(content).count("<figcaption>") >= 8
+
+
 def test_what_is_missing_is_said_and_the_rest_stands(planted, outline):
     import shutil
 

@@ -140,6 +140,41 @@ def test_recognised_groups_equal_their_nodes(model, monkeypatch):
     assert len(short.steps) < len(long.steps) / 2
 
 
+@pytest.mark.parametrize("order", [(0, 1, 3, 2), (0, 3, 2, 1)])
+def test_a_dense_layer_along_another_axis_is_one_step(tmp_path, monkeypatch, order):
+    """Between a swap of axes and its undoing, and with a number added: one product, nothing moved in memory."""
+    rng = np.random.default_rng(1)
+    size = (8, 12)[order[3] - 1]
+    b = Builder()
+    moved = b.add("Transpose", "xs_0", b.constant(list(order)))
+    product = b.add("Einsum", moved, b.constant(rng.normal(size=(size, size))), equation=text("abcg,gf->abcf"))
+    shifted = b.add("AddV2", product, b.constant(rng.normal(size=(1, 1, 1, size))))
+    back = b.add("Transpose", shifted, b.constant(list(order)))
+    b.write(tmp_path / "models", b.add("AddV2", b.constant(np.float32(1)), back))
+    for batch in (1, 2):
+        picture = torch.rand(batch, 8, 12, 3)
+        fused = Graph.read(tmp_path / "models")
+        out = fused(picture)
+        assert [len(program.steps) for program in fused._programs.values()] == [2]  # and the graph's own last node
+        with monkeypatch.context() as without:
+            without.setattr(graph_module, "PATTERNS", ())
+            torch.testing.assert_close(out, Graph.read(tmp_path / "models")(picture), atol=2e-5, rtol=1e-4)
+
+
+def test_pictures_are_resized_by_matrices(tmp_path, monkeypatch):
+    """Rows, then columns, as the converter writes a resize."""
+    rng = np.random.default_rng(2)
+    b = Builder()
+    rows = b.add("Einsum", b.constant(rng.random((8, 5))), "xs_0", equation=text("gb,cgef->bcef"))
+    columns = b.add("Einsum", rows, b.constant(rng.random((12, 7))), equation=text("abgd,gf->abdf"))
+    b.write(tmp_path / "models", columns)
+    picture = torch.rand(1, 8, 12, 3)
+    out = Graph.read(tmp_path / "models")(picture)
+    assert out.shape == (5, 1, 3, 7)
+    monkeypatch.setattr(graph_module, "PATTERNS", ())
+    torch.testing.assert_close(out, Graph.read(tmp_path / "models")(picture), atol=2e-5, rtol=1e-4)
+
+
 def test_half_precision_stays_close(model):
     folder, expected = model
     picture = torch.rand(1, 16, 16, 3)

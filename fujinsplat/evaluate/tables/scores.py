@@ -100,10 +100,12 @@ def seven_scenes(outline: Outline, metrics: Metrics, results: Path) -> Table:
     if not same:
         headers.insert(1, PAPER)
         table.published = frozenset([1])
-    for entry in published()["seven"]:
-        cells = [Cell(entry["name"] + (", paper" if entry["name"] == "FujinSplat" else "")), Cell(entry["psnr"], 4)]
-        cells += [] if same else [Cell(None)]
-        cells += [Cell(entry["runtime"]), Cell(entry["mllm"] or "none"), Cell(str(entry["calls"]))]
+    for entry in [*published()["seven"], *published()["elsewhere"]]:
+        title = entry["name"] + (", paper" if entry["name"] == "FujinSplat" else "")
+        title += f" ({entry['from']})" if "from" in entry else ""
+        digits = len(str(entry["psnr"]).partition(".")[2])
+        cells = [Cell(title), Cell(entry["psnr"], digits), *([] if same else [Cell(None)])]
+        cells += [Cell(entry.get("runtime")), Cell(entry["mllm"] or "none"), Cell(str(entry["calls"]))]
         table.rows.append(Row(cells, "quoted", "quoted"))
     for name in outline.of_role("method"):
         value = metrics.average(kept, name, "psnr")
