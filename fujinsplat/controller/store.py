@@ -1,5 +1,6 @@
 """A controller on disk: one safetensors file whose metadata says which actions it predicts and what it looks at."""
 
+import pickle
 from pathlib import Path
 
 import torch
@@ -88,6 +89,8 @@ def _from_torch(path: Path) -> dict[str, torch.Tensor]:
     try:
         # weights_only unpickles tensors and plain containers; anything that would run code is refused
         loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:  # torch's own words recommend running what it holds
+        raise UserError(f"{path} holds more than tensors or is damaged; ask for a file of tensors only") from None
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UserError(

@@ -82,7 +82,9 @@ def import_checkpoint(path: Path | str, encoding: str = "none") -> BaseISP:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; give the path of a base checkpoint") from None
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except pickle.UnpicklingError:  # torch's own words recommend running what it holds
+        raise UserError(f"{path} is not a checkpoint of plain tensors; give the authors' base file") from None
+    except (RuntimeError, EOFError, OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UserError(
             f"{path} is not a checkpoint of plain tensors ({reason}); give the authors' base file"

@@ -121,6 +121,26 @@ def test_killed_and_resumed_it_ends_with_the_same_weights(observations, tmp_path
     assert torch.equal(losses, again)
 
 
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_card_trains_as_the_cpu_does_and_goes_on(observations, tmp_path, device="cuda"):
+    """Products of a card are summed in another order, so weights agree to rounding and not to bits."""
+
+    def kill(step: int) -> None:
+        if step == 11:
+            raise KeyboardInterrupt
+
+    _, ours = train(observations, QUICK)
+    whole, theirs = train(observations, QUICK, device=device)
+    assert torch.allclose(ours, theirs, rtol=0.02, atol=1e-4)
+    with pytest.raises(KeyboardInterrupt):
+        train(observations, QUICK, checkpoint=tmp_path / "checkpoint", device=device, on_step=kill)
+    resumed, again = train(observations, QUICK, checkpoint=tmp_path / "checkpoint", device=device)
+    assert torch.allclose(theirs, again, rtol=1e-3, atol=1e-6)
+    for (name, a), b in zip(whole.state_dict().items(), resumed.state_dict().values(), strict=True):
+        assert torch.allclose(a, b, rtol=1e-2, atol=1e-4), name
+
+
 def test_a_checkpoint_of_another_run_is_not_continued(observations, tmp_path):
     checkpoint = tmp_path / "checkpoint"
     other = QUICK.model_copy(update={"seed": 1})

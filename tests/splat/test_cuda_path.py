@@ -373,3 +373,45 @@ def test_harmonics_are_not_copied_together(scene_files, tmp_path, gpu_way):
     trained = train(inputs(scene_files), Composition(QUICK), tmp_path / "b", "cpu")
     assert set(trained.gaussians.parameters) == {"means", "quats", "scales", "opacities", "sh0", "shN"}
     assert trained.gaussians.parameters["shN"].shape[1] == 3
+
+
+# on a card itself
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize(
+    "front, model, reconcile",
+    [
+        ("base", "gaussians", "delta"),
+        ("base", "vanilla", "none"),
+        ("base", "seasplat", "none"),
+        ("base", "watersplatting", "none"),
+        ("cleared", "gaussians", "none"),
+    ],
+)
+def test_a_card_trains_as_the_cpu_does_and_goes_on(
+    scene_files, smoky_files, tmp_path, monkeypatch, front, model, reconcile, device="cuda"
+):
+    from fujinsplat.rows.registries import AllSettings
+
+    few = QUICK.model_copy(update={"iterations": 12, "checkpoint_seconds": 1e-9, "depth_from_points": 0.05})
+    parts = Composition.of(AllSettings().model_copy(update={"splat": few}), front, model, reconcile)
+    files = Inputs(smoky_files) if front == "cleared" else inputs(scene_files)
+    ours, theirs = (log_of(train(files, parts, tmp_path / name, name)) for name in ("cpu", device))
+    losses = [[entry["loss"] for entry in log] for log in (ours, theirs)]
+    assert losses[1][:2] == pytest.approx(losses[0][:2], rel=1e-2) and losses[1] == pytest.approx(losses[0], rel=0.1)
+    assert theirs[-1].get("gpu_memory_mb", 0) > 0
+    step = training._Run.step
+
+    def dies(self):
+        if self.iteration == 6:
+            raise KeyboardInterrupt
+        return step(self)
+
+    monkeypatch.setattr(training._Run, "step", dies)
+    with pytest.raises(KeyboardInterrupt):
+        train(files, parts, tmp_path / "broken", device)
+    monkeypatch.setattr(training._Run, "step", step)
+    resumed = log_of(train(files, parts, tmp_path / "broken", device))
+    assert [entry["loss"] for entry in resumed] == pytest.approx(losses[1], rel=0.05)
