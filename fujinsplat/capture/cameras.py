@@ -16,6 +16,8 @@ RIGID_TOLERANCE = 1e-3
 ASPECT_TOLERANCE = 0.02
 # OpenGL cameras look along -z with y up; OpenCV cameras along +z with y down
 OPENGL_TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
+# camera axes of a picture turned by a quarter counter-clockwise: what was down is right, what was right is up
+QUARTER = np.array([[0.0, 1.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class Camera:
     """One view's geometry: `K` [3, 3] in pixels of `width` x `height` (corner of the first pixel at 0, its centre at
     0.5), `viewmat` [4, 4] world to camera. `lens`: the one the photograph was taken through, where that is no pinhole;
     in a pose file's camera `width` and `height` are the photograph's, after `straightened` the pinhole picture's. `cut`
-    (left, top, width, height): pixels that were then cut away there, of a picture of that size."""
+    (left, top, width, height): pixels that were then cut away there, of a picture of that size. `turns`: quarter turns
+    counter-clockwise that bring the picture upright, as the photograph's tag says."""
 
     stem: str
     width: int
@@ -32,6 +35,7 @@ class Camera:
     viewmat: np.ndarray
     lens: Lens | None = None
     cut: tuple[int, int, int, int] | None = None
+    turns: int = 0
 
     def scaled(self, width: int, height: int) -> "Camera":
         """The same camera on a picture of another size: pixel edges, not centres, are what scaling keeps."""
@@ -47,6 +51,16 @@ class Camera:
         lens = self.lens.scaled(width, height)
         pinhole_width, pinhole_height, K = lens.pinhole()
         return replace(self, width=pinhole_width, height=pinhole_height, K=K, lens=lens)
+
+    def upright(self) -> "Camera":
+        """The pinhole camera of the picture turned upright: what `np.rot90(picture, turns)` shows."""
+        camera = replace(self, turns=0, lens=None, cut=None)
+        for _ in range(self.turns % 4):
+            (fx, _, cx), (_, fy, cy) = camera.K[:2]
+            K = np.array([[fy, 0.0, cy], [0.0, fx, camera.width - cx], [0.0, 0.0, 1.0]])
+            viewmat = QUARTER @ camera.viewmat
+            camera = replace(camera, width=camera.height, height=camera.width, K=K, viewmat=viewmat)
+        return camera
 
     @property
     def photograph(self) -> tuple[int, int]:
@@ -64,7 +78,8 @@ class Camera:
             "viewmat": self.viewmat.tolist(),
         }
         lens = {} if self.lens is None else {"lens": self.lens.to_json()}
-        return {**value, **lens, **({} if self.cut is None else {"cut": list(self.cut)})}
+        cut = {} if self.cut is None else {"cut": list(self.cut)}
+        return {**value, **lens, **cut, **({"turns": self.turns} if self.turns else {})}
 
     @staticmethod
     def from_json(value: dict) -> "Camera":
@@ -76,6 +91,7 @@ class Camera:
             np.asarray(value["viewmat"], np.float64).reshape(4, 4),
             Lens.from_json(value["lens"]) if value.get("lens") else None,
             tuple(int(side) for side in value["cut"]) if value.get("cut") else None,
+            int(value.get("turns", 0)) % 4,
         )
 
 

@@ -1,11 +1,10 @@
 """Capture one part of a scene: decode its pictures in parallel and write the folder whole or not at all."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from fujinsplat.capture.grid import limited, resize_rgb
 from fujinsplat.capture.layout import FOLDERS, Scene, View, find_scene, folded, part_views
 from fujinsplat.capture.lens import straighten_raw, straighten_rgb
 from fujinsplat.capture.pairs import Alignment, Thumb, fit, light_of, measure, moved_places, thumb, wrong_pairs
+from fujinsplat.capture.parallel import each_view
 from fujinsplat.capture.picture import read_rgb, rgb_size
 from fujinsplat.capture.points import scene_points, write_points
 from fujinsplat.capture.poses import match, match_source, read_poses
@@ -22,16 +22,13 @@ from fujinsplat.capture.raw import raw_size
 from fujinsplat.core.color import encode
 from fujinsplat.core.errors import UserError, refuse
 from fujinsplat.core.files import atomic_file, atomic_folder, read_json, write_json
-from fujinsplat.core.progress import progress, say
+from fujinsplat.core.progress import say
 from fujinsplat.core.settings import CaptureSettings
 
-# decoded views in memory at once, however many cores there are
-MOST_IN_FLIGHT = 4
 # RAW and RGB are compared on so many views, at this size
 ALIGNED_ON, ALIGNED_SIDE = 5, 1000
-# views are cut to a common size where each keeps this share of its area
-ONE_SIZE = 0.9
-T = TypeVar("T")
+# views are cut to a common size where each keeps this share of its area: 4:3 beside 16:9 keeps three quarters
+ONE_SIZE = 0.74
 
 
 @dataclass(frozen=True)
@@ -42,17 +39,6 @@ class SourceOutputs:
     cameras: Path
     points: Path
     manifest: Path
-
-
-def _in_parallel(function: Callable[[int], T], count: int, threads: int, what: str) -> list[T]:
-    """`function(0…count-1)` on a few threads (LibRaw and numpy release the interpreter); the first failure ends it."""
-    with ThreadPoolExecutor(max(1, min(threads, count, MOST_IN_FLIGHT))) as pool:
-        futures = [pool.submit(function, number) for number in range(count)]
-        try:
-            return [future.result() for future in progress(futures, what, unit="view")]
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
 
 
 def _save_png(path: Path, rgb_encoded: np.ndarray) -> None:
@@ -108,7 +94,7 @@ def _decode(part: _Part, view: View, camera: Camera, twin: bool) -> tuple[dict[s
         "size": [rgb_encoded.shape[1], rgb_encoded.shape[0]],
         "turns": frame.turns,
         "notes": list(notes),
-        "camera": fitted,
+        "camera": replace(fitted, turns=frame.turns),
     }
     return item, small
 
@@ -136,7 +122,7 @@ def find_alignment(views: Sequence[View], settings: CaptureSettings, threads: in
         frame = read_frame(chosen[number], settings, max_side=ALIGNED_SIDE)
         return measure(frame.raw_linear, frame.rgb_encoded), frame.size
 
-    measured = _in_parallel(places, len(chosen), threads, "RAW against RGB")
+    measured = each_view(places, len(chosen), threads, "RAW against RGB")
     if not measured:
         return None
     size = measured[0][1]
@@ -197,7 +183,7 @@ def _decoded(
     part: _Part, views: Sequence[View], cameras: Sequence[Camera], threads: int, what: str, twins: bool = False
 ) -> list[dict[str, Any]]:
     """Every view of a part, and then whether each RAW and RGB belong together."""
-    done = _in_parallel(lambda i: _decode(part, views[i], cameras[i], twins), len(views), threads, what)
+    done = each_view(lambda i: _decode(part, views[i], cameras[i], twins), len(views), threads, what)
     if part.settings.check_pairs:
         refuse(wrong_pairs([small for view, (_, small) in zip(views, done, strict=True) if view.raw and view.rgb]))
     return [item for item, _ in done]
@@ -358,6 +344,6 @@ def capture_held(root: Path | str, name: str, cameras: Path, out: Path, threads:
             _save_png(folder / f"{camera.stem}.png", rgb)
             return {"stem": camera.stem, "size": list(size), "notes": notes}
 
-        decoded = _in_parallel(copy, len(held), threads, f"{name}: held")
+        decoded = each_view(copy, len(held), threads, f"{name}: held")
         write_json(folder / "views.json", [{"stem": item["stem"], "size": item["size"]} for item in decoded])
     _say_notes(name, "held", decoded)

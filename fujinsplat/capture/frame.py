@@ -56,7 +56,7 @@ def read_frame(
     twin. `shape`: what the poses say the picture's (width, height) are; pixels that only fit it when turned upright, as
     their orientation tag says, are turned. `for_raw`: the RAW on its own finer grid, the RGB as it is."""
     if view.raw is None:
-        frame = _display_light(view, size, max_side)
+        frame = _display_light(view, size, max_side, size or shape)
     else:
         frame = _from_raw(view, settings, size, max_side, for_raw, size or shape)
     wanted = shape or size
@@ -127,17 +127,21 @@ def _rendered(path: Path, raw: Raw, full: tuple[int, int], target: int | None, h
     return rendering(path, half), None, "no camera RGB: LibRaw's rendering is used"
 
 
-def _display_light(view: View, size, max_side) -> Frame:
+def _display_light(view: View, size, max_side, shape) -> Frame:
     rgb, orientation = read_rgb(view.rgb)
     was = rgb.shape[1], rgb.shape[0]
-    grid = size or limited(was, max_side)
     turns = EXIF_TURNS.get(orientation, 0)
+    notes: tuple[str, ...] = (DISPLAY_LIGHT,)
+    if was[1] > was[0] and not (shape and same_aspect(shape, was)):
+        # portraits and landscapes of one camera share one grid, as on its sensor
+        rgb, was, turns = np.ascontiguousarray(np.rot90(rgb, -1)), was[::-1], (turns + 1) % 4
+        notes += ("an upright portrait laid down, so that all views lie as the sensor did",)
+    grid = size or limited(was, max_side)
     if not same_aspect(grid, was):
         raise UserError(
             f"{view.rgb} ({was[0]}x{was[1]}) differs in aspect from the {grid[0]}x{grid[1]} of the source view; "
             "use the uncropped RGB of the same shot"
         )
-    notes: tuple[str, ...] = (DISPLAY_LIGHT,)
     if grid != was:
         rgb = resize_rgb(rgb, grid)
         notes += (f"camera RGB area-resized from {was[0]}x{was[1]} to {grid[0]}x{grid[1]}",)

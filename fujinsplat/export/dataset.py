@@ -1,7 +1,8 @@
 """The cleared views of a row as a dataset that other programs take as it is.
 
 `images/{stem}.png`, the cameras as a COLMAP model in `sparse/0` (pinholes: the pictures are straight), and the same as
-nerfstudio's `transforms.json` with `sparse_pc.ply`. All three speak of one frame, the scene's own.
+nerfstudio's `transforms.json` with `sparse_pc.ply`. All three speak of one frame, the scene's own. Portraits that lie
+as the sensor did are turned upright, picture and camera.
 """
 
 import json
@@ -80,10 +81,11 @@ def write_dataset(
             camera = known.get(stem)
             if camera is None or encoded.shape[:2] != (camera.height, camera.width):
                 raise UserError(f"{cameras} does not fit view {stem!r} of {views}; build both again")
-            Image.fromarray(np.rint(encoded * 255).astype(np.uint8)).save(folder / "images" / f"{stem}.png")
+            shown = np.rot90(np.rint(encoded * 255).astype(np.uint8), camera.turns)
+            Image.fromarray(shown).save(folder / "images" / f"{stem}.png")
             if linear is not None:
-                _write_linear(folder / "linear" / f"{stem}.tif", linear(stem, encoded))
-            written.append(camera)
+                _write_linear(folder / "linear" / f"{stem}.tif", np.rot90(linear(stem, encoded), camera.turns))
+            written.append(camera.upright())
         write_model(folder / "sparse" / "0", written, xyz, rgb)
         write_points(folder / "sparse_pc.ply", xyz, rgb)
         (folder / "transforms.json").write_text(json.dumps(transforms(written), indent=1) + "\n")

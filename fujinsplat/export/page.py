@@ -90,15 +90,16 @@ def _chosen(stems: list[str]) -> list[str]:
 def _sliders(views: SourceViews, given: Inputs) -> str:
     """For some views: the smoky photograph against the render, and against the cleared photograph."""
     cards = []
+    turns = {camera.stem: camera.turns for camera in read_cameras(given.cameras)}
     for stem in _chosen(views.stems):
-        smoky, size = jpeg_url(given.source / f"{stem}.png")
+        smoky, size = jpeg_url(given.source / f"{stem}.png", turns=turns[stem])
         shown = [
-            ("3D render", given.renders / f"{stem}.png"),
-            ("cleared photograph", given.cleared / "images" / f"{stem}.png"),
+            ("3D render", given.renders / f"{stem}.png", turns[stem]),
+            ("cleared photograph", given.cleared / "images" / f"{stem}.png", 0),  # upright already
         ]
         panels, tabs = [], []
-        for number, (what, file) in enumerate((what, file) for what, file in shown if file.is_file()):
-            url, _ = jpeg_url(file)
+        for number, (what, file, lying) in enumerate(row for row in shown if row[1].is_file()):
+            url, _ = jpeg_url(file, turns=lying)
             hidden = " hidden" if number else ""
             name = f"{escape(stem)}: {what}"
             panels.append(
@@ -128,8 +129,9 @@ def _smoke(given: Inputs) -> str:
     from fujinsplat.smoke import Smoke
 
     smoke, figures = Smoke.load(given.smoke), []
+    turns = {camera.stem: camera.turns for camera in read_cameras(given.cameras)}
     for stem in _chosen(list(smoke.stems)):
-        passes = smoke.transmission_of(smoke.stems.index(stem)).clamp(0, 1).numpy()
+        passes = np.rot90(smoke.transmission_of(smoke.stems.index(stem)).clamp(0, 1).numpy(), turns[stem])
         stream = io.BytesIO()
         Image.fromarray(np.rint(passes * 255).astype(np.uint8)).save(stream, "PNG")
         url = f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
@@ -143,7 +145,7 @@ def _smoke(given: Inputs) -> str:
 
 def _cameras(given: Inputs) -> str:
     """Data of the 3D picture: camera centres and axes, and a sample of the points."""
-    cameras = read_cameras(given.cameras)
+    cameras = [camera.upright() for camera in read_cameras(given.cameras)]
     xyz, rgb = read_points(given.points)
     every = max(1, len(xyz) // POINTS)
     poses = [np.linalg.inv(camera.viewmat) for camera in cameras]

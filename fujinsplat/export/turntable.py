@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from fujinsplat.capture import Camera
+from fujinsplat.capture.motion.level import up_direction
 from fujinsplat.core.files import atomic_file
 from fujinsplat.core.progress import progress
 
@@ -14,12 +15,12 @@ SWING = 1.0  # standard deviations of the camera positions: farther out the scen
 
 def turntable_path(cameras: list[Camera], frames: int) -> list[Camera]:
     """A closed ellipse through the middle of the cameras, along the two directions in which they spread most, looking
-    at the point that they look at; upright as they are on average."""
+    at the point that they look at; upright."""
+    cameras = [camera.upright() for camera in cameras]
     poses = np.stack([np.linalg.inv(camera.viewmat) for camera in cameras])
-    centres, forwards, ups = poses[:, :3, 3], poses[:, :3, 2], -poses[:, :3, 1]
+    centres, forwards = poses[:, :3, 3], poses[:, :3, 2]
     middle, focus = centres.mean(0), looked_at(centres, forwards)
-    up = ups.mean(0)
-    up /= max(np.linalg.norm(up), 1e-9)
+    up = up_direction(np.stack([camera.viewmat for camera in cameras]))
     _, spread, axes = np.linalg.svd(centres - middle, full_matrices=False)
     radii = SWING * spread / np.sqrt(len(cameras))
     size = sorted(cameras, key=lambda camera: camera.width * camera.height)[len(cameras) // 2]

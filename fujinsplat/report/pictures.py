@@ -11,9 +11,11 @@ STRIP_WIDTH = 360
 FIGURE_WIDTH = 1800
 
 
-def jpeg_url(path: Path, width: int = SLIDER_WIDTH, quality: int = 84) -> tuple[str, tuple[int, int]]:
-    """A photograph as a JPEG data address of at most `width` pixels, and its size."""
+def jpeg_url(path: Path, width: int = SLIDER_WIDTH, quality: int = 84, turns: int = 0) -> tuple[str, tuple[int, int]]:
+    """A photograph as a JPEG data address of at most `width` pixels, and its size; `turns`: quarter turns
+    counter-clockwise."""
     picture = _opened(path).convert("RGB")
+    picture = picture.rotate(90 * turns, expand=True) if turns else picture
     if picture.width > width:
         picture = picture.resize((width, round(picture.height * width / picture.width)), resample=4)  # box: area mean
     stream = io.BytesIO()

@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from fujinsplat.capture import read_cameras
+from fujinsplat.capture.motion.level import up_direction
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import atomic_file, atomic_folder, sha256
 from fujinsplat.core.progress import say
@@ -217,13 +218,13 @@ def _packed(tool: Tool, ply: Path, upright: np.ndarray, folder: Path) -> tuple[b
 
 
 def _stage(views: list, centre: np.ndarray) -> tuple[np.ndarray, dict]:
-    """The rotation that makes the cameras' mean up direction the viewer's, and the viewer's settings.
+    """The rotation that makes the scene's up direction the viewer's, and the viewer's settings.
 
     The viewer turns what it loads by half a turn about z (`FLIP`): the y-down axes of splat files come out y-up.
     """
+    views = [view.upright() for view in views]
     matrices = np.array([view.viewmat for view in views], np.float64)
-    up = -matrices[:, 1, :3].mean(0)
-    upright = _turn(up / np.linalg.norm(up), np.array([0.0, -1.0, 0.0]))
+    upright = _turn(up_direction(matrices), np.array([0.0, -1.0, 0.0]))
     first = matrices[0]
     eye = -first[:3, :3].T @ first[:3, 3]
     forward = first[2, :3]

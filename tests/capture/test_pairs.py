@@ -184,6 +184,28 @@ def test_an_upright_portrait_beside_a_lying_raw_goes_back_to_the_sensors_grid(dn
     assert upright.size == (32, 48) and upright.turns == 0
 
 
+def test_an_upright_portrait_without_raw_lies_down_beside_the_landscapes(tmp_path, scenery, dng):
+    from fujinsplat.capture.frame import read_frame
+    from fujinsplat.capture.layout import View
+    from fujinsplat.core.settings import CaptureSettings
+
+    dng.write_jpg(tmp_path / "a.JPG", np.rot90(scenery(1)))
+    view = View("a", tmp_path / "a.JPG", None)
+    lying = read_frame(view, CaptureSettings())
+    assert lying.size == (48, 32) and lying.turns == 1
+    upright = read_frame(view, CaptureSettings(), shape=(32, 48))
+    assert upright.size == (32, 48) and upright.turns == 0
+    assert np.array_equal(np.rot90(lying.rgb_encoded), upright.rgb_encoded)
+
+
+def test_every_damaged_file_is_named_at_once(world, capture):
+    for number in (1, 3):
+        path = world.home / "train" / f"{number:04d}.dng"
+        path.write_bytes(path.read_bytes()[:1500])
+    assert capture.source() == 2
+    assert "2 problems" in capture.errors and all(f"{n:04d}.dng is truncated" in capture.errors for n in (1, 3))
+
+
 def test_views_of_nearly_one_size_are_cut_to_one(world, capture, dng, scenery):
     from fujinsplat.capture import read_cameras
 

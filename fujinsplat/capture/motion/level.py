@@ -28,9 +28,10 @@ class Similarity:
         return Similarity(self.scale * factor, self.rotation, self.translation * factor, self.depth)
 
 
-def up_direction(viewmats: np.ndarray, turns: np.ndarray) -> np.ndarray:
+def up_direction(viewmats: np.ndarray, turns: np.ndarray | None = None) -> np.ndarray:
     """The unit vector [3] that points up, from world-to-camera matrices [V, 4, 4] and the quarter turns
-    counter-clockwise that bring each picture upright."""
+    counter-clockwise that bring each picture upright (none: they are)."""
+    turns = np.zeros(len(viewmats)) if turns is None else turns
     # a picture that is turned by k quarters has its upright axes turned back by as much
     angle = turns * (np.pi / 2)
     right = np.stack([np.cos(angle), np.sin(angle), 0 * angle], -1)

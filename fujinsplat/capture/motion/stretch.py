@@ -5,15 +5,14 @@ average of that. RAW is better than the camera's RGB: it has finer steps where s
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
 from fujinsplat.capture.frame import read_frame
 from fujinsplat.capture.layout import View
+from fujinsplat.capture.parallel import each_view
 from fujinsplat.core.color import encode
-from fujinsplat.core.progress import progress
 from fujinsplat.core.settings import CaptureSettings
 
 LOW, HIGH = 1.0, 99.0  # percentiles that become black and white
@@ -65,7 +64,8 @@ def write_pictures(
     length in pixels where the photograph names one (otherwise 0)."""
     from PIL import Image
 
-    def write(view: View) -> dict:
+    def write(number: int) -> dict:
+        view = views[number]
         frame = read_frame(view, settings, max_side=max_side, for_raw=True)
         linear = frame.raw_linear.astype(np.float32) / 65535
         height, width = linear.shape[:2]
@@ -75,6 +75,5 @@ def write_pictures(
         focal = focal_35mm(view) * np.hypot(width, height) / DIAGONAL_35MM
         return {"name": name, "size": [width, height], "turns": frame.turns, "focal": float(focal)}
 
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        made = list(progress(pool.map(write, views), "stretching", total=len(views), unit="view"))
+    made = each_view(write, len(views), threads, "stretching")
     return {view.stem: about for view, about in zip(views, made, strict=True)}

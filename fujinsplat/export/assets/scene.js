@@ -9,8 +9,9 @@
     values.sort((a, b) => a - b);
     return values[values.length >> 1] || 0;
   });
-  const distances = data.cameras.map((c) => Math.hypot(...c.at.map((v, i) => v - middle[i]))).sort((a, b) => a - b);
-  const extent = distances[distances.length - 1] || 1;
+  const places = data.cameras.map((camera) => camera.at).concat(data.points);
+  const distances = places.map((p) => Math.hypot(...p.map((v, i) => v - middle[i]))).sort((a, b) => a - b);
+  const extent = distances[Math.floor(0.95 * (distances.length - 1))] || 1; // some points are astray
   let yaw = 0.5, pitch = 0.45, zoom = 0.38;
   const place = (p) => {
     const [x, y, z] = p.map((v, i) => (v - middle[i]) / extent);
