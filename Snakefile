@@ -1,19 +1,20 @@
 # FujinSplat on one screen: RAW photographs taken through smoke in, one clean 3D Gaussian scene out.
 from snakemake.utils import min_version
 
-from fujinsplat.compat.snakemake_errors import say_user_errors_plainly
+from fujinsplat.compat.snakemake_errors import check_text, say_user_errors_plainly
 from fujinsplat.compat.snakemake_rate import plan_on_events_alone
 from fujinsplat.compat.snakemake_rules import bound, fill_in
 from fujinsplat.paths import RESULTS, at
 from fujinsplat.workflow import Plan
 
 min_version("9.15")
+say_user_errors_plainly()
+check_text("config.yaml")
 
 
 configfile: "config.yaml"
 
 
-say_user_errors_plainly()
 plan = Plan.load(config)
 shell.prefix(plan.shell_prefix(workflow))
 

@@ -1,5 +1,7 @@
 """Damaged files: every reader gives a result or one sentence, whatever the bytes are."""
 
+import contextlib
+import io
 import json
 import multiprocessing
 import os
@@ -85,6 +87,39 @@ def _sheet(path: Path) -> None:
     read_sheet(path.parent)
 
 
+def _config(path: Path) -> None:
+    from fujinsplat.config_command import check
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        check(path)
+
+
+def _record(path: Path) -> None:
+    from fujinsplat.evaluate.reads import read_reads
+
+    (path.parent.parent / "logs").mkdir(exist_ok=True)
+    shutil.copy(path, path.parent.parent / "logs" / "x.reads.json")
+    read_reads(path.parent.parent)
+
+
+def _summary(path: Path) -> None:
+    from fujinsplat.report.gather import processors
+
+    (path.parent.parent / "metrics/x").mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, path.parent.parent / "metrics/x/y.json")
+    processors(path.parent.parent)
+
+
+def _fidelity(path: Path) -> None:
+    from fujinsplat.evaluate.tables.studies import fidelity_of
+    from fujinsplat.paths import inside
+
+    there = inside(path.parent, "fidelity", scene="x", version="")
+    there.parent.mkdir(exist_ok=True)
+    shutil.copy(path, there)
+    fidelity_of(path.parent, "x")
+
+
 # by name: files below a build, and their reader
 READERS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "source array": ("results/*/capture/*/source/*.npy", lambda path: _views(path.parent, "source")),
@@ -111,6 +146,17 @@ READERS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "scores": ("results/*/metrics/*/*.csv", _scores),
     "photograph": ("data/*/*/train/*.JPG", _picture),
     "RAW": ("data/*/*/train/*.dng", _raw),
+    "poses": ("data/*/*/transforms_train.json", _call("fujinsplat.capture.poses", "read_transforms", (96, 64))),
+    "dataset's points": ("data/*/*/point3d.ply", _call("fujinsplat.capture", "read_points")),
+    "depth map": (
+        "data/*/external/*.depth.npy",
+        _call("fujinsplat.core.reading", "load_array", "depth map", "make it again"),
+    ),
+    "training log": ("results/*/gaussians/*/*.log.jsonl", _call("fujinsplat.evaluate.scoring", "_training")),
+    "fidelity": ("results/*/base/*.json", _fidelity),
+    "score summary": ("results/*/metrics/*/*.json", _summary),
+    "record of a job": ("results/*/logs/splat/**/*.reads.json", _record),
+    "config": ("config.yaml", _config),
     "sheet": ("data/*/external/*.csv", _sheet),
 }
 

@@ -39,3 +39,16 @@ def stop(sentence: str) -> Exception:
     error = WorkflowError(sentence)
     error.plain = True
     return error
+
+
+def check_text(path: str) -> None:
+    """Before `configfile:`, which has no words of its own for a file that is no text."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            stream.read()
+    except FileNotFoundError:
+        pass  # `--configfile` may name another one
+    except UnicodeDecodeError as error:
+        raise stop(f"{path} is no UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    except OSError as error:
+        raise stop(f"{path} cannot be read: {(error.strerror or str(error)).lower()}; restore it") from None

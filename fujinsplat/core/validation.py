@@ -76,9 +76,11 @@ def stage_settings(model: type[M], given: str | None) -> M:
             raise UserError(
                 f"--settings {given}: {error.strerror}; give inline JSON or an existing YAML file"
             ) from None
+        except UnicodeDecodeError as error:
+            raise UserError(f"{given} is no text ({error}); give inline JSON or a YAML file") from None
     try:
         values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from None
     return checked(model, values or {}, where)
 

@@ -19,6 +19,7 @@ from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import atomic_file, sha256, write_json
 from fujinsplat.core.metrics import psnr
 from fujinsplat.core.progress import progress, say
+from fujinsplat.core.reading import reading
 from fujinsplat.core.settings import EvaluateSettings
 from fujinsplat.core.versions import installed, processor
 from fujinsplat.evaluate.perceptual import load_perceptual
@@ -124,10 +125,8 @@ def _training(log: Path | None) -> dict[str, Any] | None:
     seconds, peak memory."""
     if log is None:
         return None
-    try:
+    with reading(log, "training log", "train that scene again"):
         last = [entry for line in log.read_text().splitlines() if "iteration" in (entry := json.loads(line))][-1]
-    except (OSError, ValueError, IndexError) as error:
-        raise UserError(f"{log} is not a training log ({error}); train that scene again") from None
     return {key: last[key] for key in ("iteration", "gaussians", "seconds", "memory_mb", "processor") if key in last}
 
 

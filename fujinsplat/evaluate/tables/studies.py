@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 from fujinsplat.core.files import read_json
+from fujinsplat.core.reading import reading
 from fujinsplat.evaluate.collect import Metrics
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.paper import is_published_dataset, published
@@ -129,10 +130,11 @@ def _number(value: Any, digits: int) -> Cell:
 
 def _study(results: Path, name: str) -> dict[str, dict[str, Any]]:
     """`{scene: row}` of the table that the analysis stage wrote in `analysis/{name}/result.json`."""
-    return {
-        row["scene"]: row for row in _read(inside(results, "study", study=name, file="result.json")).get("table", [])
-    }
+    path = inside(results, "study", study=name, file="result.json")
+    with reading(path, "result of a study", "make it again"):
+        return {row["scene"]: dict(row) for row in _read(path).get("table", [])}
 
 
 def _read(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.is_file() else {}
+    with reading(path, "result", "make it again"):
+        return dict(read_json(path)) if path.is_file() else {}
