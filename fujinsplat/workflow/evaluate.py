@@ -14,7 +14,7 @@ from fujinsplat.workflow.analysis import STUDIES
 from fujinsplat.workflow.plan import USUAL, Plan, compact, repeated
 
 # tables that need scores; the others need what their studies wrote, or nothing
-OF_SCORES = ("overview", "main", "baselines", "seven_scenes", "ablation", "ablation_per_scene", "capacity")
+OF_SCORES = ("overview", "recipes", "main", "baselines", "seven_scenes", "ablation", "ablation_per_scene", "capacity")
 OTHERS = ("base_fidelity", "rank_one", "population", "inverse", "settings", "supervision")
 FORMATS = ("csv", "md", "tex")
 

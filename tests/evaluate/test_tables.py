@@ -272,6 +272,11 @@ def test_repeats_show_mean_and_deviation(tmp_path, outline, plant):
     assert "± sample standard deviation over seeds" in as_markdown(table)
     (line,) = [line for line in as_markdown(build_table("overview", build, tmp_path)).splitlines() if "`ours`" in line]
     assert "| 20.00 ± 1.00 |" in line and "| 3 |" in line
+    plant(tmp_path, "Yama", "raw_base", 12.0)
+    plant(tmp_path, "Kawa", "raw_base", 13.0)
+    base, ours = ([cell.text() for cell in row.cells] for row in build_table("recipes", build, tmp_path).rows)
+    assert base[:6] == ["RAW base only", "1", "12.00", "13.00", "12.50", "–"]
+    assert ours[:6] == ["FujinSplat", "3", "20.00 ± 1.00", "20.00 ± 1.00", "20.00 ± 1.00", "7.50"]
     # files of other seeds that the build does not ask for are not in its tables
     assert "±" not in as_markdown(build_table("overview", once, tmp_path))
 

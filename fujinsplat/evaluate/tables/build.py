@@ -12,6 +12,7 @@ from fujinsplat.evaluate.tables.model import Table
 
 TABLES: dict[str, Callable[[Outline, Metrics, Path], Table]] = {
     "overview": overview.overview,
+    "recipes": overview.recipes,
     "main": scores.main,
     "baselines": baselines.baselines,
     "seven_scenes": scores.seven_scenes,
