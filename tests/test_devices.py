@@ -21,8 +21,11 @@ FILES = [
     *(ROOT / "controller" / name for name in ("network.py", "losses.py", "training.py", "presentations.py")),
     *(ROOT / "smoke" / name for name in ("targets.py", "loss.py", "light.py", "model.py", "depth.py", "estimation.py")),
     *ROOT.glob("actions/*.py"),
-    ROOT / "flow" / "reference.py",
-    ROOT / "isp" / "objective.py",
+    *ROOT.glob("develop/corrections/*.py"),
+    *ROOT.glob("views/fronts/*.py"),
+    *(ROOT / "flow" / name for name in ("reference.py", "operator.py")),
+    *(ROOT / "isp" / name for name in ("objective.py", "calibration.py", "samples.py", "reference.py", "picture.py")),
+    ROOT / "evaluate" / "perceptual.py",
 ]
 
 CPU = "runs on the CPU alone"
@@ -127,6 +130,8 @@ def test_nothing_in_an_iteration_waits_for_the_gpu():
 def test_arrays_are_made_of_tensors_on_the_cpu():
     """`.numpy()` of a GPU's tensor fails: outside of the CPU's own functions it follows `.cpu()`."""
     own = ("_Photometric.", "_FusedDisplay.", "_BlendChannels.", "CameraDisplay.__call__", "Reduced.", "score")
+    # actions, and the smoke of the views as they were stored: on the CPU whatever the device of the job
+    own += ("act", "make")
     for path in FILES:
         for name, call in calls(path):
             if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and not name.startswith(own):
