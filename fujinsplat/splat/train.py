@@ -192,7 +192,7 @@ class _Run:
         return (
             f"training diverged at iteration {iteration}, view {self.scene.views[index].stem!r} (loss {loss}, "
             f"{len(self.model.gaussians)} Gaussians); {self.checkpoints.where()}; look at that view's picture, "
-            "or lower settings.splat.lr_means and run again"
+            f"or lower {self.model.rates} and run again"
         )
 
     def _log(self, loss: float, index: int, seconds: float, rate: float) -> None:

@@ -23,6 +23,7 @@ class SeaField(PlainField):
     """Gaussians and nine numbers. After the switch the medium moves only in turns of its own."""
 
     own_loss = True
+    rates = "settings.splat.lr_means or settings.seasplat.lr_medium"
 
     def __init__(self, scene: TrainingScene, settings: Any, own: Any):
         super().__init__(scene, settings, own)

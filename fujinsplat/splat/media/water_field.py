@@ -53,6 +53,7 @@ class WaterField(PlainField):
     """Gaussians and the medium's network."""
 
     own_loss = True
+    rates = "settings.splat.lr_means or settings.watersplatting.lr_medium"
 
     def __init__(self, scene: TrainingScene, settings: Any, own: Any):
         super().__init__(scene, settings, own)

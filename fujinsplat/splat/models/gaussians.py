@@ -21,6 +21,7 @@ class GaussianField:
 
     targets: Any = None  # what it is compared with, set by the trainer (`fujinsplat.splat.targets`)
     joins = True  # on a GPU, all harmonics in one parameter (`fujinsplat.splat.joined`)
+    rates = "settings.splat.lr_means"  # what to lower when it diverges
     own_loss = False  # whether `compare` is its own, whatever light the views are given in
 
     def __init__(self, scene: "TrainingScene", settings: "SplatSettings", own: Any):
