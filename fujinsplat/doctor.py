@@ -178,7 +178,7 @@ def libraw() -> Finding:
     except Exception as error:
         return Finding("LibRaw", f"does not load ({one_line(error)})", BROKEN, "install rawpy again")
     version = ".".join(str(number) for number in rawpy.libraw_version)
-    return Finding("LibRaw", f"{version}, through rawpy {rawpy.__version__}")
+    return Finding("LibRaw", f"{version}, through rawpy {metadata.version('rawpy')}")
 
 
 # settings and weights

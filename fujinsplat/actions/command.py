@@ -89,9 +89,12 @@ def population(
     from fujinsplat.core.errors import UserError
     from fujinsplat.core.progress import say
 
-    if (use is None) == (not veils):
+    if veils and use is None:
+        found = measure.merge(veils)
+    elif use is not None and not veils:
+        found = load(use)
+    else:
         raise UserError("give the scenes' files that `actions veil` wrote, or --use POPULATION.json, and not both")
-    found = load(use) if use else measure.merge(veils)
     save(out, found)
     for coordinate in COORDINATES:
         if summary := getattr(found, coordinate):
@@ -117,4 +120,5 @@ def import_(
 
     population = import_population(pairs, white_balance)
     save(out, population)
+    assert population.raw is not None  # the authors' pairs are RAW
     say(f"{len(population.pairs)} pairs of {len(population.scenes)} scenes, t median {population.raw.t_median:.3f}")

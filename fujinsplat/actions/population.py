@@ -126,7 +126,11 @@ class Population(_Model):
                 raise ValueError(
                     f"{coordinate} is {'null' if stored is None else 'given'}, but its pairs say otherwise"
                 )
-            if stored and not all(np.isclose(getattr(stored, k), v, rtol=1e-6) for k, v in own.model_dump().items()):
+            if (
+                stored
+                and own
+                and not all(np.isclose(getattr(stored, k), v, rtol=1e-6) for k, v in own.model_dump().items())
+            ):
                 raise ValueError(
                     f"{coordinate} does not summarise the pairs; rebuild it with `fujinsplat actions population`"
                 )

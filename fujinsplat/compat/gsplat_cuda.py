@@ -173,7 +173,8 @@ def load_kernels() -> None:
         raise UserError(f"gsplat's CUDA kernels are not compiled in this environment; {AGAIN}")
     import torch
 
-    capability = tuple(torch.cuda.get_device_capability())
+    major, minor = torch.cuda.get_device_capability()
+    capability = major, minor
     if not gpu.fits(capability, compiled.split(";")):
         raise UserError(
             f"gsplat's CUDA kernels are compiled for {compiled}, but {torch.cuda.get_device_name()} has compute "
@@ -181,7 +182,10 @@ def load_kernels() -> None:
             f"{gpu.dotted(capability)}'"
         )
     path = _library(where)
-    spec = spec_from_file_location(MODULE, path, loader=ExtensionFileLoader(MODULE, str(path)))
+    loader = ExtensionFileLoader(MODULE, str(path))
+    spec = spec_from_file_location(MODULE, path, loader=loader)
+    assert spec is not None  # a loader was given
     module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sys.modules["gsplat.csrc"] = gsplat.csrc = module
+    loader.exec_module(module)
+    sys.modules["gsplat.csrc"] = module
+    gsplat.__dict__["csrc"] = module

@@ -5,16 +5,17 @@ import, so the stamp is replaced by one of our own. The attribute is private: wh
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from numba import njit
 
 VERSIONS = "numba >=0.61,<0.69"
 
 
-def kept(function: Callable, stamp: str, **options):
+def kept(function: Callable, stamp: str, **options: Any) -> Any:
     """`numba.njit(function, cache=True)` whose kept code holds as long as `stamp` is the same."""
     try:
-        compiled = njit(cache=True, **options)(function)
+        compiled: Any = njit(cache=True, **options)(function)
         compiled._cache._cache_file._source_stamp = stamp
     except (RuntimeError, AttributeError):  # nowhere to write, or another numba: compile in every process
         return njit(**options)(function)

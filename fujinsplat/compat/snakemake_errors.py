@@ -4,6 +4,8 @@ Snakemake wraps whatever an input function raises into its own exception, with w
 the message. For errors of its own kind it leaves the message as it is, and so it does here for a `UserError`.
 """
 
+from typing import Any
+
 from fujinsplat.core.errors import UserError
 
 VERSIONS = "snakemake >=9.15,<9.28"
@@ -27,16 +29,17 @@ def say_user_errors_plainly() -> None:
         else:
             original(self, msg, wildcards=wildcards, lineno=lineno, snakefile=snakefile, rule=rule)
 
-    InputFunctionException.__init__ = initialise
+    patched: Any = InputFunctionException
+    patched.__init__ = initialise
     exceptions.cut_traceback = lambda error: [] if getattr(error, "plain", False) else lines(error)
-    InputFunctionException.says_user_errors_plainly = True
+    patched.says_user_errors_plainly = True
 
 
 def stop(sentence: str) -> Exception:
     """To raise while a Snakefile is read: shown without the lines of code it came from."""
     from snakemake.exceptions import WorkflowError
 
-    error = WorkflowError(sentence)
+    error: Any = WorkflowError(sentence)
     error.plain = True
     return error
 

@@ -11,5 +11,5 @@ VERSIONS = "snakemake >=9.15,<9.28"
 def plan_on_events_alone(workflow) -> None:
     """For `onstart:`: no limit of job starts per second, where there is one."""
     scheduler = getattr(workflow, "scheduler", None)
-    if getattr(scheduler, "job_rate_limiter", None) is not None:
+    if scheduler is not None and getattr(scheduler, "job_rate_limiter", None) is not None:
         scheduler.job_rate_limiter = None

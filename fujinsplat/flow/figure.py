@@ -44,6 +44,7 @@ def _curve_row(fig, cells, curves: torch.Tensor, M: int) -> None:
             ax.plot(at, nodes[k, c], color=CHANNELS[name], label=name, lw=1.0, ls=("-", "--", "-.")[c])
         ax.set(title=f"curve {k + 1}", xlim=(0, 1), ylim=(0, 1), xticks=[0, 1], yticks=[0, 1])
         ax.tick_params(labelleft=k == 0)
+    assert first is not None
     first.legend(loc="upper left", handlelength=1.2, borderpad=0, labelspacing=0.1)
 
 

@@ -74,8 +74,8 @@ class _Walk(torch.autograd.Function):
     def forward(ctx, rgb, curves, nodes, couplings, K, M, inverse):
         out = torch.empty(rgb.shape, dtype=rgb.dtype)
         B, N, _ = rgb.shape
-        arrays = [_flat(t) for t in (curves, nodes, couplings)]
-        kernels.run(_flat(rgb), _flat(out), B, N, K, M, *arrays, _wide(curves), _wide(couplings), inverse)
+        tables = _flat(curves), _flat(nodes), _flat(couplings)
+        kernels.run(_flat(rgb), _flat(out), B, N, K, M, *tables, _wide(curves), _wide(couplings), inverse)
         ctx.save_for_backward(rgb, curves, nodes, couplings)
         ctx.form = K, M, inverse
         return out
@@ -99,8 +99,11 @@ class _Walk(torch.autograd.Function):
             K,
             M,
             per_task,
-            *(_flat(t) for t in (curves, nodes, couplings)),
-            *(s.numpy() for s in sums),
+            _flat(curves),
+            _flat(nodes),
+            _flat(couplings),
+            sums[0].numpy(),
+            sums[1].numpy(),
             _wide(curves),
             _wide(couplings),
             inverse,

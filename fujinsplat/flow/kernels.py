@@ -11,6 +11,8 @@ All arrays are flat. `curves` holds, per picture, block and channel, the interce
 tuples as long as such a table is in registers: their length is part of their type, so every loop over it is unrolled.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit, prange
 
@@ -36,8 +38,8 @@ PIXELS_PER_TASK = 8192
 # what the gradient kernels keep per stage: three curve inputs, two conditioner inputs
 KEPT = 5
 
-_part = {"error_model": "numpy", "nogil": True}
-_whole = {**_part, "parallel": True}
+_part: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+_whole: dict[str, Any] = {**_part, "parallel": True}
 
 
 @njit(**_part)

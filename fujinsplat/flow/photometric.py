@@ -42,8 +42,10 @@ class _Fused(torch.autograd.Function):
         developed = developed.contiguous()
         B = len(developed)
         gradient = torch.empty_like(developed)
-        arrays = (t.detach().view(B, -1).numpy() for t in (developed, target.encoded, target.linear, gradient))
-        sums = value_and_gradient(*arrays, weight_encoded, weight_range)
+        shown, encoded, linear, slopes = (
+            t.detach().view(B, -1).numpy() for t in (developed, target.encoded, target.linear, gradient)
+        )
+        sums = value_and_gradient(shown, encoded, linear, slopes, weight_encoded, weight_range)
         ctx.save_for_backward(gradient)
         return torch.from_numpy(sums.sum(axis=1) / max(developed[0].numel(), 1)).to(developed.dtype)
 

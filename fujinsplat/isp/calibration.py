@@ -49,7 +49,7 @@ class Course:
     losses: list[float] = field(default_factory=list)
 
 
-def batch_of(view: ViewSamples, turn: int, settings: IspSettings, device: str) -> Batch:
+def batch_of(view: ViewSamples, turn: int, settings: IspSettings, device: str | torch.device) -> Batch:
     pixels = torch.from_numpy(view.pixels_raw[turn])
     patches = torch.from_numpy(view.patches_raw)
     probes = objective.probe(pixels[: settings.jacobian_pixels], settings.jacobian_step)

@@ -19,7 +19,7 @@ def _array(tensor: Tensor) -> np.ndarray:
     return np.ascontiguousarray(tensor.detach().numpy())
 
 
-def _tables(operands: Operands) -> tuple[np.ndarray, ...]:
+def _tables(operands: Operands) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     front, shaper, coarse, fine, tone = (_array(t) for t in operands)
     return front, shaper, coarse.reshape(-1), fine.reshape(-1), tone
 
@@ -36,19 +36,21 @@ class _Stages(torch.autograd.Function):
     @staticmethod
     def forward(ctx, raw_linear: Tensor, encoding: str, *tables: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         raw = _array(raw_linear).reshape(-1, 3)
-        outputs = tuple(np.empty_like(raw) for _ in range(3))
+        outputs = np.empty_like(raw), np.empty_like(raw), np.empty_like(raw)
         kernel.forward(raw, *_tables(Operands(*tables)), encoding == "srgb", True, *outputs)
         ctx.save_for_backward(raw_linear, *tables)
         ctx.encoding = encoding
-        return tuple(torch.from_numpy(output).reshape(raw_linear.shape) for output in outputs)
+        front, lattice, encoded = (torch.from_numpy(output).reshape(raw_linear.shape) for output in outputs)
+        return front, lattice, encoded
 
     @staticmethod
-    def backward(ctx, *gradients: Tensor):
+    def backward(ctx, g_front: Tensor, g_lattice: Tensor, g_encoded: Tensor):
         raw_linear, *tables = ctx.saved_tensors
         raw = _array(raw_linear).reshape(-1, 3)
-        upstream = tuple(_array(g).reshape(-1, 3) for g in gradients)
+        front, lattice, encoded = (_array(g).reshape(-1, 3) for g in (g_front, g_lattice, g_encoded))
         g_raw = np.empty_like(raw)
-        pieces = kernel_backward.backward(raw, *_tables(Operands(*tables)), ctx.encoding == "srgb", *upstream, g_raw)
+        tables_in, srgb = _tables(Operands(*tables)), ctx.encoding == "srgb"
+        pieces = kernel_backward.backward(raw, *tables_in, srgb, front, lattice, encoded, g_raw)
         summed = (
             torch.from_numpy(piece.sum(axis=0, dtype=np.float32)).reshape(table.shape)
             for piece, table in zip(pieces, tables, strict=True)

@@ -69,8 +69,9 @@ class _Photometric(torch.autograd.Function):
     def forward(ctx, front, encoded, target, patch_target, side, settings):
         gradients = torch.empty_like(front), torch.empty_like(encoded)
         weights = (settings.weight_mse, settings.weight_l1, settings.weight_patch, settings.weight_range)
-        arrays = (t.detach().numpy() for t in (front, encoded, target, patch_target))
-        matched, outside = _photometric(*arrays, side, *weights, *(g.numpy() for g in gradients))
+        found, shown, wanted, patch = (t.detach().numpy() for t in (front, encoded, target, patch_target))
+        by_front, by_encoded = (g.numpy() for g in gradients)
+        matched, outside = _photometric(found, shown, wanted, patch, side, *weights, by_front, by_encoded)
         ctx.save_for_backward(*gradients)
         both, alone = front.new_tensor(matched + outside), front.new_tensor(matched)
         ctx.mark_non_differentiable(alone)

@@ -32,6 +32,11 @@ class BaseISP(nn.Module):
     runs the reference.
     """
 
+    base_exposure: Tensor
+    base_white_balance: Tensor
+    base_matrix: Tensor
+    notes: dict[str, str]  # what its file says beside the tensors
+
     def __init__(
         self,
         base_exposure: float = 0.0,
@@ -43,6 +48,7 @@ class BaseISP(nn.Module):
         if encoding not in ENCODINGS:
             raise ValueError(f"encoding is {encoding!r}, not one of {ENCODINGS}")
         self.encoding = encoding
+        self.notes = {}
         matrix = torch.eye(3) if base_matrix is None else torch.as_tensor(base_matrix, dtype=torch.float32)
         self.register_buffer("base_exposure", torch.tensor(float(base_exposure)))
         self.register_buffer("base_white_balance", torch.as_tensor(base_white_balance, dtype=torch.float32).clone())

@@ -121,12 +121,14 @@ def energies(base: BaseISP, order: int, generator: torch.Generator) -> Tensor:
 
 def curvature(operands: Operands) -> Tensor:
     """Mean squared second differences of the shaper's and the tone curve's nodes (the identity has none)."""
-    return sum(torch.diff(curve, n=2, dim=1).square().mean() for curve in (operands.shaper, operands.tone))
+    shaper, tone = (torch.diff(curve, n=2, dim=1).square().mean() for curve in (operands.shaper, operands.tone))
+    return shaper + tone
 
 
 def front_size(base: BaseISP) -> Tensor:
     """Mean squares of what calibration adds to exposure, white balance and matrix."""
-    return sum(parameter.square().mean() for parameter in base.front_parameters())
+    exposure, white_balance, generator = (parameter.square().mean() for parameter in base.front_parameters())
+    return exposure + white_balance + generator
 
 
 def smoothness(base: BaseISP, operands: Operands, settings: IspSettings, generator: torch.Generator) -> Tensor:

@@ -15,7 +15,7 @@ The curves are kept as deviations from the identity, so a zero parameter vector 
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,6 +31,7 @@ TONE_RANGE = 8.0  # Tone257 acts on latents in [-8, 8] and is the identity outsi
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
 UNIT_SOFTPLUS = math.log(math.e - 1)  # softplus of it is 1: where a zero parameter sits
 CURVE_LIMIT = 4.0  # calibration keeps curve parameters within +- this
+FIRST_WITH_SECOND: Any = ([0], [1])  # axes to contract; torch declares a number of axes alone
 
 
 class Operands(NamedTuple):
@@ -71,7 +72,7 @@ def coarse_to_fine(coarse: Tensor) -> Tensor:
     hat = (1 - (position[:, None] - node).abs()).clamp_min(0)  # [33, 9]
     fine = coarse
     for _ in range(3):  # each turn contracts the first axis and appends its fine twin: r, g, b end up behind the colour
-        fine = torch.tensordot(fine, hat, dims=([0], [1]))
+        fine = torch.tensordot(fine, hat, dims=FIRST_WITH_SECOND)
     return fine.permute(1, 2, 3, 0)
 
 
@@ -109,8 +110,8 @@ def read_lattice(nodes: Tensor, position: Tensor) -> Tensor:
     action = torch.zeros_like(scaled)
     for corner in range(8):
         bits = (corner >> 2 & 1, corner >> 1 & 1, corner & 1)
-        weight = math.prod(fraction[:, axis] if bit else 1 - fraction[:, axis] for axis, bit in enumerate(bits))
-        action = action + weight[:, None] * flat[index + (bits[0] * side + bits[1]) * side + bits[2]]
+        x, y, z = (fraction[:, axis] if bit else 1 - fraction[:, axis] for axis, bit in enumerate(bits))
+        action = action + (x * y * z)[:, None] * flat[index + (bits[0] * side + bits[1]) * side + bits[2]]
     return action.reshape(position.shape)
 
 

@@ -4,13 +4,16 @@ The library functions are calls the compiler cannot vectorise. These are good to
 the ranges that occur, and have no branches.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numba.core import types
-from numba.extending import intrinsic
+
+from fujinsplat.kernels.jit import intrinsic
 
 FLAGS = {"contract", "nsz", "arcp"}  # fused multiply-adds; infinities and NaN keep their meaning
-OPTIONS = {"fastmath": FLAGS, "error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"fastmath": FLAGS, "error_model": "numpy"}
 
 _LOG2E = np.float32(1.4426950408889634)
 _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)

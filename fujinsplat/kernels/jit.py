@@ -10,24 +10,35 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from numba import extending
 
 from fujinsplat.compat.numba_cache import kept
+
+Function = TypeVar("Function", bound=Callable)
+Parameters = ParamSpec("Parameters")
 
 ROOT = Path(__file__).parents[1]
 # a statement at the start of a line; a full parser would cost each process more than all the rest of this file
 IMPORT = re.compile(r"^from ([\w.]+) import (\([^)]*\)|[^\n]*)|^import ([\w.]+)", re.MULTILINE)
 
 
-def kernel(**options) -> Callable:
+def kernel(**options: Any) -> Callable[[Function], Function]:
     """`numba.njit` for functions that Python calls, kept on disk.
 
     Functions that only kernels call need no more than `njit`: the kernel's compiled code holds them.
     """
 
-    def decorate(function: Callable):
+    def decorate(function: Function) -> Function:
         return kept(function, fingerprint(Path(function.__code__.co_filename)), **options)
 
     return decorate
+
+
+def intrinsic(rule: Callable[Concatenate[Any, Parameters], Any]) -> Callable[Parameters, Any]:
+    """`numba.extending.intrinsic`, as kernels call it: without the typing context that Numba passes first."""
+    return cast(Any, extending.intrinsic(rule))
 
 
 @cache

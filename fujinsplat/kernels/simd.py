@@ -24,8 +24,10 @@ import llvmlite.binding
 from llvmlite import ir
 from numba import config, types
 from numba.core.datamodel.models import PrimitiveModel
-from numba.extending import intrinsic, overload, register_model
+from numba.extending import overload, register_model
 from numba.np.arrayobj import make_array
+
+from fujinsplat.kernels.jit import intrinsic
 
 _WIDE = not config.CPU_FEATURES and llvmlite.binding.get_host_cpu_features().get("avx512f")
 REGISTER_BYTES = 64 if _WIDE else 32
@@ -58,7 +60,7 @@ class _VectorModel(PrimitiveModel):
         super().__init__(manager, vector, ir.VectorType(manager.lookup(vector.dtype).get_value_type(), vector.count))
 
 
-def _vector_of(array: types.Array) -> Vector:
+def _vector_of(array) -> Vector:
     return Vector(array.dtype, lanes(array.dtype.bitwidth // 8))
 
 

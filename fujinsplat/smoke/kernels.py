@@ -5,13 +5,14 @@ fixed order: the same bits on every run and for every number of threads.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit, prange
 
 from fujinsplat.kernels.jit import kernel
 
-_OPTIONS = dict(boundscheck=False, nogil=True, error_model="numpy", fastmath={"contract"})
+_OPTIONS: dict[str, Any] = dict(boundscheck=False, nogil=True, error_model="numpy", fastmath={"contract"})
 AGREE = 0.03  # relative difference of two views' depths that still is one surface
 OF_A_VIEW = 4  # unknowns of a view after its grid: slope of tau in distance; level of the airlight, its tilts
 TRIMMED = 2.5  # residuals beyond so many medians are set aside, twice

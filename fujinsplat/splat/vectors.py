@@ -8,9 +8,9 @@ float32 suit splats, most of which are a few pixels wide.
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from fujinsplat.kernels.jit import intrinsic
 from fujinsplat.kernels.simd import CONTRACT, Vector, splat, store  # also registers + - * for vectors
 
 __all__ = [
