@@ -94,7 +94,8 @@ def channels() -> None:
 
     means, camera = torch.rand(8, 3) + torch.tensor([0, 0, 2.0]), torch.tensor([[8.0, 0, 8], [0, 8, 8], [0, 0, 1]])
     leaves = (means, torch.rand(8, 4), torch.rand(8, 3), torch.rand(8), torch.rand(8, 6))
-    leaves = tuple(leaf.requires_grad_() for leaf in leaves)
+    for leaf in leaves:
+        leaf.requires_grad_()
     blended, _, _ = rasterize_channels(*leaves, torch.eye(4), camera, 16, 16)
     torch.autograd.grad(blended.sum(), leaves)
 

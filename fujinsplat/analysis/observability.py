@@ -94,7 +94,8 @@ def refit(
     generator = torch.Generator().manual_seed(s.seed)
     starts = spread * torch.randn(s.refits, len(spread), generator=generator)
     colors = [torch.from_numpy(q8.reshape(-1, 3)[chosen].astype(np.float32) / 255) for q8 in (base_q8, clean_q8)]
-    actions, _ = fit(*(c.expand(s.refits, -1, -1).contiguous() for c in colors), how, K, M, start=starts)
+    hazy, target = (c.expand(s.refits, -1, -1).contiguous() for c in colors)
+    actions, _ = fit(hazy, target, how, K, M, start=starts)
 
     whole = torch.from_numpy(base_q8.astype(np.float32) / 255)
     outputs = [materialize(apply(whole, action, K, M).numpy()) for action in actions]
@@ -154,7 +155,8 @@ def study(scenes: dict[str, tuple], experts: dict, s: AnalysisSettings, how: Act
     ]
     refits = {}
     for name, stem in pairs:
-        refits[f"{name} view {stem}"] = refit(*scenes[name], stem, scale, K, M, s, how)
+        source, clean, base = scenes[name]
+        refits[f"{name} view {stem}"] = refit(source, clean, base, stem, scale, K, M, s, how)
     result = {
         "identity_directions": directions,
         "visible_directions": {row["action"]: row["directions above one q8 level"] for row in rows},

@@ -115,7 +115,8 @@ def study(scenes: dict[str, tuple]) -> tuple[list[dict], dict, dict[str, dict[st
     counts = {stage: AngleCounts() for stage in STAGES}
     rows, directions = [], {}
     for name, views in scenes.items():
-        found = study_scene(*views, counts)
+        source, clean, base = views
+        found = study_scene(source, clean, base, counts)
         directions[name] = found["directions"]
         within = {f"within_{stage}": pairwise_median(found["directions"][stage]) for stage in STAGES[:2]}
         rows.append({"scene": name, **found["means"], **within})

@@ -1,5 +1,6 @@
 """Cameras in OpenCV axes (x right, y down, z forward): checks, scaling, and cameras.json."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -90,9 +91,14 @@ class Camera:
             np.asarray(value["K"], np.float64).reshape(3, 3),
             np.asarray(value["viewmat"], np.float64).reshape(4, 4),
             Lens.from_json(value["lens"]) if value.get("lens") else None,
-            tuple(int(side) for side in value["cut"]) if value.get("cut") else None,
+            _four(value["cut"]) if value.get("cut") else None,
             int(value.get("turns", 0)) % 4,
         )
+
+
+def _four(sides: Iterable[int]) -> tuple[int, int, int, int]:
+    left, top, wide, high = (int(side) for side in sides)
+    return left, top, wide, high
 
 
 def read_cameras(path: Path | str, part: str = "source") -> list[Camera]:

@@ -43,18 +43,15 @@ def source(
     """The smoky source views, the cameras of source and held views, and the points."""
     from fujinsplat.core.errors import UserError
 
-    if out is None and None in (views, cameras, points, manifest):
+    if out is not None:
+        views, cameras = views or out / "source", cameras or out / "cameras.json"
+        points, manifest = points or out / "points.ply", manifest or out / "manifest.json"
+    if views is None or cameras is None or points is None or manifest is None:
         raise UserError("name the output folder with --out, or all of --views, --cameras, --points and --manifest")
     chosen, workers = _prepare(settings, threads)
     from fujinsplat.capture.decode import SourceOutputs, capture_source
 
-    outputs = SourceOutputs(
-        views or out / "source",
-        cameras or out / "cameras.json",
-        points or out / "points.ply",
-        manifest or out / "manifest.json",
-    )
-    capture_source(root, scene, outputs, chosen, workers, found)
+    capture_source(root, scene, SourceOutputs(views, cameras, points, manifest), chosen, workers, found)
 
 
 @app.command()

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from fujinsplat.capture.cameras import Camera, read_cameras, same_aspect
-from fujinsplat.capture.frame import EXIF_TURNS, read_frame
+from fujinsplat.capture.frame import EXIF_TURNS, read_frame, stored_size
 from fujinsplat.capture.grid import limited, resize_rgb
 from fujinsplat.capture.layout import FOLDERS, Scene, View, find_scene, folded, part_views
 from fujinsplat.capture.lens import straighten_raw, straighten_rgb
 from fujinsplat.capture.pairs import Alignment, Thumb, fit, light_of, measure, moved_places, thumb, wrong_pairs
 from fujinsplat.capture.parallel import each_view
-from fujinsplat.capture.picture import read_rgb, rgb_size
+from fujinsplat.capture.picture import read_rgb
 from fujinsplat.capture.points import scene_points, write_points
 from fujinsplat.capture.poses import match, match_source, read_poses
-from fujinsplat.capture.raw import raw_size
 from fujinsplat.core.color import encode
 from fujinsplat.core.errors import UserError, refuse
 from fujinsplat.core.files import atomic_file, atomic_folder, read_json, write_json
@@ -71,7 +70,7 @@ def _decode(part: _Part, view: View, camera: Camera, twin: bool) -> tuple[dict[s
         )
     raw_linear, rgb_encoded, notes = frame.raw_linear, frame.rgb_encoded, frame.notes
     if part.alignment is not None:
-        raw_linear, rgb_encoded = _aligned(part, raw_linear, rgb_encoded)
+        raw_linear, rgb_encoded = _aligned(part.alignment, part.poses_of_raw, raw_linear, rgb_encoded)
         moved = "RGB moved onto the RAW" if part.poses_of_raw else "RAW moved onto the RGB"
         notes += (f"the camera corrects its lens in the RGB: {moved} by up to {part.alignment.largest:.1f} pixels",)
     small = thumb(view.stem, raw_linear, rgb_encoded)
@@ -99,13 +98,15 @@ def _decode(part: _Part, view: View, camera: Camera, twin: bool) -> tuple[dict[s
     return item, small
 
 
-def _aligned(part: _Part, raw_linear: np.ndarray, rgb_encoded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _aligned(
+    alignment: Alignment, poses_of_raw: bool, raw_linear: np.ndarray, rgb_encoded: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """RAW and RGB pixel on pixel: the one that the poses do not speak of is moved, in linear light."""
     from fujinsplat.capture.resample import cubic
 
     height, width = raw_linear.shape[:2]
-    places = moved_places(part.alignment, width, height, inverse=part.poses_of_raw)
-    if not part.poses_of_raw:
+    places = moved_places(alignment, width, height, inverse=poses_of_raw)
+    if not poses_of_raw:
         moved = cubic(raw_linear, places, 1, width, height, np.float32(65535))
         return np.rint(moved).astype(np.uint16), rgb_encoded
     moved = cubic(light_of(rgb_encoded), places, 1, width, height, np.float32(1))
@@ -215,7 +216,7 @@ def capture_source(
         cameras = stack.enter_context(atomic_file(outputs.cameras))
         folder = stack.enter_context(atomic_folder(outputs.views))
 
-        default_size = rgb_size(views[0].rgb) if views[0].rgb else raw_size(views[0].raw)
+        default_size = stored_size(views[0])
         poses = read_poses(scene, default_size, found)
         where = str(poses.files[0])
         stems = {folded(view.stem): view.stem for view in views}
@@ -324,6 +325,7 @@ def capture_held(root: Path | str, name: str, cameras: Path, out: Path, threads:
         def copy(number: int) -> dict[str, Any]:
             camera = held[number]
             view = views[folded(camera.stem)]
+            assert view.rgb is not None  # held views are camera RGB
             rgb, orientation = read_rgb(view.rgb)
             size, wanted = (rgb.shape[1], rgb.shape[0]), camera.photograph
             notes = [] if orientation == 1 else [f"EXIF orientation {orientation} not applied"]

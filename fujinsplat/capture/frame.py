@@ -14,7 +14,7 @@ import numpy as np
 from fujinsplat.capture.cameras import same_aspect
 from fujinsplat.capture.grid import AspectError, limited, on_one_grid, resize_rgb
 from fujinsplat.capture.layout import DECODED_SUFFIXES, View
-from fujinsplat.capture.picture import read_rgb
+from fujinsplat.capture.picture import read_rgb, rgb_size
 from fujinsplat.capture.raw import Raw, preview, raw_size, read_raw, rendering
 from fujinsplat.core.color import decode
 from fujinsplat.core.errors import UserError
@@ -44,6 +44,14 @@ class Frame:
         return self.rgb_encoded.shape[1], self.rgb_encoded.shape[0]
 
 
+def stored_size(view: View) -> tuple[int, int]:
+    """(width, height) from the header of a view's RGB, or of its RAW where it has no RGB."""
+    if view.rgb is not None:
+        return rgb_size(view.rgb)
+    assert view.raw is not None
+    return raw_size(view.raw)
+
+
 def read_frame(
     view: View,
     settings: CaptureSettings,
@@ -58,28 +66,29 @@ def read_frame(
     if view.raw is None:
         frame = _display_light(view, size, max_side, size or shape)
     else:
-        frame = _from_raw(view, settings, size, max_side, for_raw, size or shape)
+        frame = _from_raw(view, view.raw, settings, size, max_side, for_raw, size or shape)
     wanted = shape or size
+    width, height = frame.size
     fits = wanted is None or same_aspect(frame.size, wanted)
-    if not fits and frame.turns % 2 and same_aspect(frame.size[::-1], wanted):
+    if wanted is not None and not fits and frame.turns % 2 and same_aspect((height, width), wanted):
         raw, rgb = (np.ascontiguousarray(np.rot90(x, frame.turns)) for x in (frame.raw_linear, frame.rgb_encoded))
         note = ("turned upright as the orientation tag says: the poses speak of the upright picture",)
         return replace(frame, raw_linear=raw, rgb_encoded=rgb, turns=0, notes=frame.notes + note)
     return frame
 
 
-def _from_raw(view: View, settings: CaptureSettings, size, max_side, for_raw: bool, shape) -> Frame:
-    full = raw_size(view.raw)
-    array = view.raw.suffix.lower() in DECODED_SUFFIXES
+def _from_raw(view: View, path: Path, settings: CaptureSettings, size, max_side, for_raw: bool, shape) -> Frame:
+    full = raw_size(path)
+    array = path.suffix.lower() in DECODED_SUFFIXES
     # half the mosaic's width still holds every pixel of the grid that is wanted
     target = max(size) if size else max_side
     half = not array and target is not None and max(full) // 2 >= target
-    raw = read_raw(view.raw, settings, half)
+    raw = read_raw(path, settings, half)
     notes = raw.notes
     if view.rgb is not None:
         rgb, orientation = read_rgb(view.rgb)
     else:
-        rgb, orientation, how = _rendered(view.raw, raw, full, target, half)
+        rgb, orientation, how = _rendered(path, raw, full, target, half)
         notes += (how,)
     rgb_was = rgb.shape[1], rgb.shape[0]
     lying = _stands(raw, rgb_was) and (shape is None or same_aspect(shape, full))
@@ -96,7 +105,7 @@ def _from_raw(view: View, settings: CaptureSettings, size, max_side, for_raw: bo
     notes += pair.notes
     # an upright RGB made the grid upright; otherwise the RAW's tag speaks where the RGB has none
     upright = any("turned upright" in note for note in pair.notes)
-    turns = 0 if upright else EXIF_TURNS.get(orientation, 0) or (raw.turns if view.rgb is None or lying else 0)
+    turns = 0 if upright else EXIF_TURNS.get(orientation or 1, 0) or (raw.turns if view.rgb is None or lying else 0)
     if orientation not in (1, None):
         notes += (f"EXIF orientation {orientation} of the RGB not applied: pixels are used as stored",)
     return Frame(pair.raw_linear, pair.rgb_encoded, raw.white_balance, raw.camera_matrix, full, rgb_was, turns, notes)
@@ -104,7 +113,8 @@ def _from_raw(view: View, settings: CaptureSettings, size, max_side, for_raw: bo
 
 def _stands(raw: Raw, rgb_size: tuple[int, int]) -> bool:
     """Whether the RGB is an upright portrait beside a RAW that lies as the sensor did."""
-    return raw.turns % 2 == 1 and not same_aspect(raw.size, rgb_size) and same_aspect(raw.size[::-1], rgb_size)
+    width, height = raw.size
+    return raw.turns % 2 == 1 and not same_aspect(raw.size, rgb_size) and same_aspect((height, width), rgb_size)
 
 
 def _aspect_sentence(view: View, full, rgb_was, size) -> str:
@@ -128,6 +138,7 @@ def _rendered(path: Path, raw: Raw, full: tuple[int, int], target: int | None, h
 
 
 def _display_light(view: View, size, max_side, shape) -> Frame:
+    assert view.rgb is not None  # a view has at least one of its two files
     rgb, orientation = read_rgb(view.rgb)
     was = rgb.shape[1], rgb.shape[0]
     turns = EXIF_TURNS.get(orientation, 0)

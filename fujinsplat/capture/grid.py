@@ -86,8 +86,8 @@ def _likeness(raw_linear: np.ndarray, rgb: np.ndarray) -> float:
     """Correlation of two thumbnails in tone-free terms (ranks), so that the camera's tone curve does not matter."""
     side = min(24, *raw_linear.shape[:2], *rgb.shape[:2])
     a, b = (area_resize(image, side, side).mean(-1).ravel() for image in (raw_linear, rgb))
-    ranks = [np.argsort(np.argsort(x)).astype(np.float64) for x in (a, b)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    rank_a, rank_b = (np.argsort(np.argsort(x)).astype(np.float64) for x in (a, b))
+    return float(np.corrcoef(rank_a, rank_b)[0, 1])
 
 
 def _cut(raw_linear: np.ndarray, crop: tuple[int, int, int, int] | None, size: tuple[int, int]):

@@ -135,6 +135,8 @@ def _map(lens: Lens) -> tuple[int, int, np.ndarray, int]:
     params = [K[0, 0], K[1, 1], K[0, 2], K[1, 2]]
     pinhole = pycolmap.Camera(model="PINHOLE", width=width, height=height, params=params)
     rays = pinhole.cam_from_img(np.stack([x.ravel(), y.ravel()], -1))
+    assert rays is not None  # None is for one point that has no ray
     pixels = colmap_camera(lens).img_from_cam(np.column_stack([rays, np.ones(len(rays))]))
+    assert pixels is not None
     places = np.nan_to_num(pixels, nan=-1.0).reshape(len(rows), len(columns), 2).astype(np.float32)
     return width, height, places, step

@@ -158,7 +158,9 @@ def _frame_intrinsics(values: dict, default_size: tuple[int, int], where: str):
     return width, height, K, _frame_lens(values, number, (width, height), K, where)
 
 
-def _frame_lens(values: dict, number: Callable[[str], float | None], size, K: np.ndarray, where: str) -> Lens | None:
+def _frame_lens(
+    values: dict, number: Callable[[str], float | None], size: tuple[int, int], K: np.ndarray, where: str
+) -> Lens | None:
     """The lens of a frame: OPENCV (or FULL_OPENCV) from k1 k2 p1 p2 (k3 …), OPENCV_FISHEYE from k1 to k4."""
     pinhole = K[0, 0], K[1, 1], K[0, 2], K[1, 2]
     k1, k2, k3, k4, k5, k6, p1, p2 = (number(name) or 0.0 for name in DISTORTION)

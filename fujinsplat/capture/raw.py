@@ -76,7 +76,8 @@ def read_raw(path: Path, settings: CaptureSettings, half: bool = False) -> Raw:
     if linear.ndim != 3 or linear.shape[2] != 3:
         raise UserError(f"{path} decodes to {linear.shape} instead of three colours; only RGB sensors are supported")
     if half and crop is not None:
-        crop = tuple(side // 2 for side in crop)
+        left, top, wide, high = crop
+        crop = left // 2, top // 2, wide // 2, high // 2
     return Raw(linear, white_balance, matrix, turns, crop, notes)
 
 
@@ -129,7 +130,7 @@ def check_container(path: Path) -> None:
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong is said once, below or by LibRaw
     try:
         with tifffile.TiffFile(path) as file:
-            tags = {tag.code for page in file.pages[:1] for tag in page.tags}
+            tags = {tag.code for tag in file.pages.first.tags}
     except Exception:  # a damaged file: LibRaw says what is wrong with it
         return
     wanted = 50706 if path.suffix.lower() == ".dng" else 271

@@ -21,6 +21,7 @@ from fujinsplat.flow import apply
 from fujinsplat.isp import develop, materialize
 from fujinsplat.isp import load as load_base
 from fujinsplat.paths import inside
+from fujinsplat.synthesis.labels import Method, compile_labels
 
 COLUMNS = ("base", "oracle", "controller", "expert", "clean_shift")
 
@@ -66,13 +67,11 @@ def read_scene(name: str, source: Path, clean: Path, base: Path) -> SceneViews:
     )
 
 
-def oracle_labels(scene: SceneViews, population: Population, labels: str, K: int = 7, M: int = 16) -> torch.Tensor:
+def oracle_labels(scene: SceneViews, population: Population, labels: Method, K: int = 7, M: int = 16) -> torch.Tensor:
     """The compiled label of each pair's own (c, t) in the base output, `[V, P]`.
 
     A pair without a fit gets the population's median contrast about its own scene's median pivot: what is left to know.
     """
-    from fujinsplat.synthesis.labels import compile_labels
-
     fits = {pair.view: pair.base for pair in population.pairs if pair.scene == scene.name and pair.base}
     known = list(fits.values()) or population.fits("base")
     middle = (np.median([fit.pivot for fit in known], axis=0), float(np.median([fit.t for fit in known])))
@@ -121,7 +120,7 @@ def summarise_rows(rows: dict[str, dict[str, float]]) -> dict[str, float]:
     return mean
 
 
-def assess_files(results: Path, controllers: list[Path], scenes: list[str], out: Path | None, labels: str) -> None:
+def assess_files(results: Path, controllers: list[Path], scenes: list[str], out: Path | None, labels: Method) -> None:
     """Assess stored controllers on scenes of a results folder, print one table each and write all of them to `out`."""
     from fujinsplat.actions.population import load as load_population
     from fujinsplat.controller.store import load

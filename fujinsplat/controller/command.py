@@ -1,7 +1,7 @@
 """`fujinsplat controller`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -63,7 +63,9 @@ def assess(
     ],
     scene: Annotated[list[str], typer.Option(help="A scene. May be repeated.")],
     out: Annotated[Path | None, typer.Option(help="The table, .json.")] = None,
-    labels: Annotated[str, typer.Option(help="Compiler of the oracle labels: published or fitted.")] = "published",
+    labels: Annotated[
+        Literal["published", "fitted"], typer.Option(help="Compiler of the oracle labels.")
+    ] = "published",
     threads: ThreadsOption = None,
 ) -> None:
     """Compare source views with their clean twins: base, oracle (c, t), controller, expert. Analysis only."""

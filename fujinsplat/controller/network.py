@@ -39,12 +39,17 @@ class Controller(nn.Module):
         self.trunk = nn.Sequential(nn.Linear(DESCRIPTOR, 512), nn.GELU(), nn.Linear(512, 256), nn.GELU())
         self.curve_heads = nn.ModuleList(nn.Linear(256, 3 * M) for _ in range(K + 1))
         self.coupling_head = nn.Linear(256, 3 * KNOTS * K)
-        for head in (*self.curve_heads, self.coupling_head):
+        self.notes: dict[str, str] = {}  # what its file says beside the tensors
+        for head in self.heads():
             nn.init.zeros_(head.weight)
             nn.init.zeros_(head.bias)
         if (K, M) == (COUPLINGS, SEGMENTS):
             count = sum(parameter.numel() for parameter in self.parameters())
             assert count == PARAMETERS, f"{count} parameters, not {PARAMETERS}"
+
+    def heads(self) -> list[nn.Linear]:
+        """K + 1 for curves, then the one for couplings."""
+        return [head for head in (*self.curve_heads, self.coupling_head) if isinstance(head, nn.Linear)]
 
     @classmethod
     def seeded(cls, seed: int, K: int = COUPLINGS, M: int = SEGMENTS, scaled_to: Tensor | None = None) -> "Controller":
@@ -67,19 +72,21 @@ class Controller(nn.Module):
         So layers start at the scale that keeps a signal's size, and the first one expects the summaries' own mean and
         deviation. It is a start only: the layers are those of the paper.
         """
-        for layer in (*self.encoder, *self.trunk):
-            if isinstance(layer, nn.Conv2d | nn.Linear):
-                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        layers = [layer for layer in (*self.encoder, *self.trunk) if isinstance(layer, nn.Conv2d | nn.Linear)]
+        for layer in layers:
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
         mean, deviation = summaries.mean(dim=(0, 2, 3)), summaries.std(dim=(0, 2, 3)).clamp_min(1e-3)
-        first = self.encoder[0]
+        first = layers[0]
+        assert first.bias is not None
         first.weight.div_(deviation[:, None, None])
         first.bias.sub_((first.weight.sum(dim=(2, 3)) * mean).sum(dim=1))
 
     def forward(self, summary: Tensor) -> Tensor:
         feature = self.trunk(self.encoder(summary))
         # all heads read the same feature: one product with their stacked weights
-        heads = (*self.curve_heads, self.coupling_head)
+        heads = self.heads()
         weight, bias = torch.cat([head.weight for head in heads]), torch.cat([head.bias for head in heads])
         return nn.functional.linear(feature, weight, bias)
 

@@ -6,8 +6,12 @@ save(fig, "results/demo/analysis/rank_one/figure.png")     # also writes figure.
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fujinsplat.core.files import atomic_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STYLE = Path(__file__).with_name("figures.mplstyle")
 # inches: one column, both columns of a printed page
@@ -37,8 +41,10 @@ def use_style() -> None:
     plt.style.use(STYLE)
 
 
-def figure(rows: int = 1, columns: int = 1, width: float = WIDE, height: float = 2.6, **options):
-    """`plt.subplots` in the project's style; sizes in inches."""
+def figure(
+    rows: int = 1, columns: int = 1, width: float = WIDE, height: float = 2.6, **options: Any
+) -> "tuple[Figure, Any]":
+    """`plt.subplots` in the project's style; sizes in inches. One pair of axes, or an array of them."""
     use_style()
     import matplotlib.pyplot as plt
 

@@ -284,5 +284,5 @@ def focus(samples: np.ndarray, stride: int = 1) -> np.ndarray:
     taps = {1: (1, 4, 6, 4, 1), 2: (1, 5, 10, 10, 5, 1)}[stride]
     total = np.float32(1 / sum(taps))
     rows, columns = samples.shape[0] - 2 * PAD, samples.shape[1] - 2 * PAD
-    out = sum(np.float32(t) * samples[k : k + rows : stride] for k, t in enumerate(taps)) * total
-    return sum(np.float32(t) * out[:, k : k + columns : stride] for k, t in enumerate(taps)) * total
+    out = np.asarray(sum(np.float32(t) * samples[k : k + rows : stride] for k, t in enumerate(taps)) * total)
+    return np.asarray(sum(np.float32(t) * out[:, k : k + columns : stride] for k, t in enumerate(taps)) * total)

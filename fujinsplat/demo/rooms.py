@@ -123,7 +123,8 @@ def living_room(rng: np.random.Generator) -> tuple[World, np.ndarray]:
     near = [Place(-1.3, -0.45), Place(1.3, -0.4), Place(-0.62, -0.6), Place(0.68, -0.62)]
     kinds = rng.permutation(4)
     for spot, kind in zip(near, kinds, strict=True):
-        spot = spot.at(*rng.normal(0, 0.08, 2), 0.0, rng.uniform(-0.6, 0.6))
+        x, y = rng.normal(0, 0.08, 2)
+        spot = spot.at(x, y, 0.0, rng.uniform(-0.6, 0.6))
         if kind == 0:
             seat = f.stool(room, spot, 0.6)
             o.books_stack(room, seat.place)

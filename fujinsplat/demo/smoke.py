@@ -159,5 +159,6 @@ def _blur(field: np.ndarray) -> np.ndarray:
         for _ in range(2):
             padded = np.pad(field, [(1, 1) if k == axis else (0, 0) for k in range(3)], mode="edge")
             n = field.shape[axis]
-            field = sum(w * np.take(padded, np.arange(k, k + n), axis) for k, w in enumerate((0.25, 0.5, 0.25)))
+            parts = (w * np.take(padded, np.arange(k, k + n), axis) for k, w in enumerate((0.25, 0.5, 0.25)))
+            field = np.asarray(sum(parts))
     return field

@@ -18,16 +18,16 @@ def spread(actions: np.ndarray, K: int, M: int) -> dict:
     """The scene mean and how far views lie from it: coefficient norms, and RMS displacement of the 9^3 probes."""
     from fujinsplat.flow import apply, probe_grid
 
-    actions = torch.from_numpy(np.asarray(actions, np.float32))
-    mean = actions.mean(dim=0)
+    each = torch.from_numpy(np.asarray(actions, np.float32))
+    mean = each.mean(dim=0)
     probes = probe_grid(dtype=torch.float32)
     with torch.inference_mode():
         centre = apply(probes, mean, K, M)
-        moved = [apply(probes, action, K, M) for action in actions]
+        moved = [apply(probes, action, K, M) for action in each]
     rms = lambda x: float(x.square().mean().sqrt())  # noqa: E731
     return {
         "mean_norm": float(mean.norm()),
         "mean_probe_rms": rms(centre - probes),
-        "displacement_norm": [float((action - mean).norm()) for action in actions],
+        "displacement_norm": [float((action - mean).norm()) for action in each],
         "displacement_probe_rms": [rms(m - centre) for m in moved],
     }

@@ -31,15 +31,15 @@ def read_runs(results: Path) -> list[Run]:
     root = results / "benchmarks"
     runs = []
     for path in sorted(root.rglob("*.tsv")):
-        parts = path.relative_to(root).with_suffix("").parts
+        first, *rest = path.relative_to(root).with_suffix("").parts
         try:
             with path.open(newline="") as stream:
                 rows = list(csv.DictReader(stream, delimiter="\t"))
             seconds = sum(float(row["s"]) for row in rows)
         except (KeyError, ValueError, TypeError):
             continue
-        stage = parts[0] if len(parts) > 1 else parts[0].split(".")[0]
-        runs.append(Run(stage, "/".join(parts[1:]) or parts[0], seconds, _largest(rows, "max_rss")))
+        stage = first if rest else first.split(".")[0]
+        runs.append(Run(stage, "/".join(rest) or first, seconds, _largest(rows, "max_rss")))
     return runs
 
 

@@ -5,6 +5,7 @@ A variant trained with several seeds has one file per seed: `{variant}.csv`, `{v
 
 import csv
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,7 +39,7 @@ class SceneScores:
             values = [view[metric.removeprefix(THROUGH)] for view in self.medium.values()]
         else:
             values = [view[metric] for view in self.views.values()]
-        return sum(values) / len(values) if values and None not in values else None
+        return _mean(values)
 
 
 class Metrics:
@@ -62,17 +63,24 @@ class Metrics:
         means = []
         for repeat in range(self.seeds(scenes, variant)):
             values = [self.of(scene, variant)[repeat].mean(metric) for scene in scenes]
-            means.append(None if None in values else sum(values) / len(values))
+            means.append(_mean(values))
         return _value(means)
 
 
+def _mean(values: Sequence[float | None]) -> float | None:
+    """None where there is nothing, or a part is missing."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
 def _value(values: list[float | None]) -> Value | None:
-    if not values or None in values:
+    mean = _mean(values)
+    if mean is None:
         return None
-    mean = sum(values) / len(values)
     if len(values) == 1 or not math.isfinite(mean):
         return Value(mean)
-    return Value(mean, math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)))
+    squares = sum((value - mean) ** 2 for value in values if value is not None)
+    return Value(mean, math.sqrt(squares / (len(values) - 1)))
 
 
 def read_metrics(results: Path, outline: Outline) -> Metrics:

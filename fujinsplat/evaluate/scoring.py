@@ -55,7 +55,7 @@ def score_scene(job: Job, out: Path, settings: EvaluateSettings | None = None, d
     if job.medium_renders is not None:
         _all_there(job.medium_renders, held.stems)
     trained = twins.stems if twins else []
-    if trained:
+    if trained and job.source_renders is not None:
         _all_there(job.source_renders, trained)
 
     perceptual = load_perceptual(settings.lpips_weights, device) if settings.lpips else None
@@ -63,23 +63,24 @@ def score_scene(job: Job, out: Path, settings: EvaluateSettings | None = None, d
     if reason:
         say(reason)
     scorer = Scorer(perceptual)
-    rows, checksums = [], {"renders": {}, "references": {}}
+    rows: list[dict[str, Any]] = []
+    checksums: dict[str, Any] = {"renders": {}, "references": {}}
     for stem in progress(held.stems, "scoring"):
         path = job.renders / f"{stem}.png"
         rows.append({"split": "held", "view": stem, **scorer(read_picture(path), held.rgb(stem))})
         checksums["renders"][stem] = sha256(path)
         checksums["references"][stem] = sha256(job.held / f"{stem}.png")
-    for stem in held.stems if job.medium_renders is not None else []:
-        scored = scorer(read_picture(job.medium_renders / f"{stem}.png"), held.rgb(stem))
-        rows.append({"split": "medium", "view": stem, **scored})
-    for stem in trained:
-        reference = twins.rgb(stem)
-        picture = fitted(read_picture(job.source_renders / f"{stem}.png"), reference)
-        rows.append(
-            {"split": "source", "view": stem, "psnr": psnr(picture, reference, math.inf), "ssim": None, "lpips": None}
-        )
-        checksums["renders"][stem] = sha256(job.source_renders / f"{stem}.png")
-        checksums["references"][stem] = sha256(job.clean / f"{stem}.png")
+    if job.medium_renders is not None:
+        for stem in held.stems:
+            scored = scorer(read_picture(job.medium_renders / f"{stem}.png"), held.rgb(stem))
+            rows.append({"split": "medium", "view": stem, **scored})
+    if twins is not None and job.source_renders is not None and job.clean is not None:
+        for stem in trained:
+            path, reference = job.source_renders / f"{stem}.png", twins.rgb(stem)
+            psnr_alone = {"psnr": psnr(fitted(read_picture(path), reference), reference, math.inf)}
+            rows.append({"split": "source", "view": stem, **psnr_alone, "ssim": None, "lpips": None})
+            checksums["renders"][stem] = sha256(path)
+            checksums["references"][stem] = sha256(job.clean / f"{stem}.png")
     if job.model is not None:
         checksums["model"] = sha256(job.model)
 

@@ -87,7 +87,7 @@ def write_given(given: Given, views: list[View], out: Path) -> list[str]:
             )
         )
         (folder / "images.txt").write_text("\n".join(images) + "\n")
-        if given.xyz is not None:
+        if given.xyz is not None and given.rgb is not None:
             rows = zip(given.xyz.tolist(), given.rgb.tolist(), strict=True)
             (folder / "points3D.txt").write_text(
                 "".join(f"{i} {x} {y} {z} {r} {g} {b} 0\n" for i, ((x, y, z), (r, g, b)) in enumerate(rows, start=1))

@@ -95,11 +95,9 @@ def _given(request: Request, found: Found) -> Given | None:
     """Poses that are named, or that lie in the folder; none when `--poses none` says so."""
     if request.poses is not None and str(request.poses) == "none":
         return None
-    from fujinsplat.capture.picture import rgb_size
-    from fujinsplat.capture.raw import raw_size
+    from fujinsplat.capture.frame import stored_size
 
-    first = found.views[0]
-    size = rgb_size(first.rgb) if first.rgb else raw_size(first.raw)
+    size = stored_size(found.views[0])
     given = given_poses(request.poses or request.folder, size, request.poses is not None)
     if given is not None:
         points = "with points" if given.xyz is not None else "points will be triangulated"
@@ -188,7 +186,7 @@ def _snakemake(command: list[str], out: Path) -> None:
         ) as process,
     ):
         try:
-            for line in process.stdout:
+            for line in process.stdout or ():
                 written.write(line)
                 written.flush()
                 bar = _follow(line, bar)

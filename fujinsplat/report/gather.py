@@ -156,7 +156,7 @@ def _scene(
     reference = metrics.scene(name, base, "psnr") if base else None
     if reference is not None and "psnr" in scene.scores:
         scene.gain = scene.scores["psnr"] - reference.mean
-    shown = dict.fromkeys([*([method] if method else []), *outline.opening("smoke")[:1]])
+    shown: dict[str, None] = dict.fromkeys([*([method] if method else []), *outline.opening("smoke")[:1]])
     scene.pairs = [pair for row in shown for pair in slider_pairs(results, name, row, outline.title(row))]
     if not scene.pairs:
         missing.append(f"{name}: no render at a source pose, so no before/after slider.")
@@ -252,7 +252,7 @@ def changed_settings(outline: Outline) -> list[tuple[str, str, str, str]]:
     found: dict[tuple[str, str, str], list[str]] = {}
     for row in outline.rows.values():
         for difference in row.differences:
-            found.setdefault(tuple(difference), []).append(row.title)
+            found.setdefault(difference, []).append(row.title)
     everywhere = len(outline.rows)
     return [
         (*difference, "all" if len(rows) == everywhere else ", ".join(rows))

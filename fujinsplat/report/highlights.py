@@ -15,11 +15,12 @@ def highlights(results: Path, outline: Outline) -> str:
     width = max((len(outline.title(name)) for name in variants), default=0)
     for name in variants:
         values = {metric: metrics.average(scenes, name, metric) for metric in ("psnr", "ssim", "lpips")}
-        if values["psnr"] is None:
+        psnr = values.pop("psnr")
+        if psnr is None:
             continue
-        spread = f" ± {values['psnr'].deviation:.2f}" if values["psnr"].deviation is not None else ""
-        shown = [f"PSNR {values['psnr'].mean:5.2f}{spread} dB"]
-        shown += [f"{m.upper()} {values[m].mean:.3f}" for m in ("ssim", "lpips") if values[m] is not None]
+        spread = f" ± {psnr.deviation:.2f}" if psnr.deviation is not None else ""
+        shown = [f"PSNR {psnr.mean:5.2f}{spread} dB"]
+        shown += [f"{metric.upper()} {value.mean:.3f}" for metric, value in values.items() if value is not None]
         lines.append(f"  {outline.title(name):<{width}}  {'  '.join(shown)}")
     for path, what in (("report.html", "pictures, 3D views, tables and times"), ("tables", "CSV, Markdown, LaTeX")):
         if (results / path).exists():

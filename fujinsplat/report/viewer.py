@@ -86,7 +86,8 @@ def _node() -> tuple[Path, list[str]]:
     if node is None or npm is None:
         raise ViewerMissing(f"Node is not installed: {remedy}")
     version = _run([node, "--version"], Path.cwd(), "Node does not run")
-    if int(re.match(r"v(\d+)", version).group(1)) < 20:
+    major = re.match(r"v(\d+)", version)
+    if major is None or int(major[1]) < 20:
         raise ViewerMissing(f"Node {version.strip()} is too old: {remedy}")
     return Path(node), [node, npm] if npm.endswith(".js") else [npm]
 
@@ -140,7 +141,7 @@ def make_view(ply: Path, cameras: Path, title: str) -> str:
 def split_view(page: str) -> tuple[str, str] | str:
     """`(shell, data)` of a page, where `shell` has one mark to put the data at; or the sentence why there is none."""
     if MISSING_MARK in page:
-        return re.search(r"<p>(.*)</p>", page).group(1)
+        return page.split("<p>", 1)[1].split("</p>")[0]
     head, data, tail = page.split(DATA_MARK)
     return head + DATA_MARK + tail, data
 
@@ -272,4 +273,4 @@ def _euler(rotation: np.ndarray) -> tuple[float, float, float]:
         x, z = np.arctan2(-rotation[1, 2], rotation[1, 1]), 0.0
     else:
         x, z = np.arctan2(rotation[2, 1], rotation[2, 2]), np.arctan2(rotation[1, 0], rotation[0, 0])
-    return tuple(float(np.degrees(angle)) for angle in (x, y, z))
+    return float(np.degrees(x)), float(np.degrees(y)), float(np.degrees(z))

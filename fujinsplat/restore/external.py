@@ -85,6 +85,7 @@ def _read(path: Path, size: tuple[int, int] | None, who: str) -> np.ndarray:
 
 
 def by_folder(pictures: dict[str, np.ndarray], by: RestorerSettings, scene: str) -> dict[str, np.ndarray]:
+    assert by.folder is not None
     folder = Path(by.folder.replace("{scene}", scene)).expanduser()
     if not folder.is_dir():
         raise UserError(f"the folder of restored pictures {folder} does not exist; restore scene {scene} into it")

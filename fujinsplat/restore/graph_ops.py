@@ -69,9 +69,9 @@ def _squeeze(attributes: dict, x: Tensor) -> Tensor:
 
 
 def _gather(attributes: dict, x: Tensor, indices: Tensor, axis: Tensor) -> Tensor:
-    axis = int(axis)
-    picked = torch.index_select(x, axis, indices.reshape(-1))
-    return picked.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    along = int(axis)
+    picked = torch.index_select(x, along, indices.reshape(-1))
+    return picked.reshape(*x.shape[:along], *indices.shape, *x.shape[along + 1 :])
 
 
 def _sum(attributes: dict, x: Tensor, axes: Tensor) -> Tensor:

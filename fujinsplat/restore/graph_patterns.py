@@ -121,7 +121,8 @@ def _mean_of(program: "Program", name: str) -> tuple[str, float] | None:
         value = _scalar(program, share)
         if value is not None and _is(program, total, "Sum"):
             x, axes = program.node(total).inputs
-            if whole(program.constant(axes)) in ([3], [-1]):
+            along = program.constant(axes)
+            if along is not None and whole(along) in ([3], [-1]):
                 return x, value
     return None
 
@@ -129,28 +130,31 @@ def _mean_of(program: "Program", name: str) -> tuple[str, float] | None:
 def layer_norm(program: "Program", name: str) -> Found:
     """(x - mean) (rsqrt(max(0, mean x^2 - mean^2) + eps) scale) + bias, over the last axis"""
     for product, bias in _pair(program, name, "AddV2"):
-        if program.constant(bias) is None:
+        shift = program.constant(bias)
+        if shift is None:
             continue
         for centred, factor in _pair(program, product, "Mul"):
             found = _normalised(program, centred, factor)
             if found is not None:
                 x, scale, epsilon = found
-                weight, shift = (program.constant(n).reshape(-1).contiguous() for n in (scale, bias))
+                weight, shift = (value.reshape(-1).contiguous() for value in (scale, shift))
                 if weight.numel() == shift.numel():
                     size = (weight.numel(),)
                     return partial(F.layer_norm, normalized_shape=size, weight=weight, bias=shift, eps=epsilon), (x,)
     return None
 
 
-def _normalised(program: "Program", centred: str, factor: str) -> tuple[str, str, float] | None:
+def _normalised(program: "Program", centred: str, factor: str) -> tuple[str, Tensor, float] | None:
+    """x, scale and eps."""
     if not _is(program, centred, "Sub"):
         return None
     x, mean = program.node(centred).inputs
     of = _mean_of(program, mean)
-    for root, scale in _pair(program, factor, "Mul"):
-        if of is None or of[0] != x or program.constant(scale) is None or not _is(program, root, "Rsqrt"):
+    for root, factor_name in _pair(program, factor, "Mul"):
+        scale = program.constant(factor_name)
+        if of is None or of[0] != x or scale is None or not _is(program, root, "Rsqrt"):
             continue
-        if abs(of[1] * program.constant(scale).numel() - 1) > 1e-5:
+        if abs(of[1] * scale.numel() - 1) > 1e-5:
             continue
         for variance, epsilon in _pair(program, program.node(root).inputs[0], "AddV2"):
             value = _scalar(program, epsilon)
@@ -253,9 +257,10 @@ def resize(program: "Program", name: str) -> Found:
 def _dense(program: "Program", name: str, bias: Tensor | None, gelu: bool = False) -> Found:
     """A product with a constant matrix, or a convolution with a constant kernel, its weights laid out once."""
     node = program.node(name)
-    if len(node.inputs) != 2 or program.constant(node.inputs[1]) is None:
+    weight = program.constant(node.inputs[1]) if len(node.inputs) == 2 else None
+    if weight is None:
         return None
-    x, weight = node.inputs[0], program.constant(node.inputs[1]).to(program.precision)
+    x, weight = node.inputs[0], weight.to(program.precision)
     bias = None if bias is None else bias.to(program.precision)
     if node.operation == "Einsum" and node.attributes["equation"] == DENSE:
         return _product(weight.T.contiguous(), bias, gelu), (x,)

@@ -28,14 +28,15 @@ def restore(pictures: Pictures, by: RestorerSettings, scene: str = "") -> Pictur
     if by.command is not None:
         from fujinsplat.restore.external import by_command
 
-        _checked(Path(by.weights).expanduser() if by.weights else None, by)
+        if by.weights:
+            _checked(Path(by.weights).expanduser(), by)
         return by_command(pictures, by, scene)
     one = _own(by)
     return {stem: one(picture) for stem, picture in progress(pictures.items(), "pictures", len(pictures))}
 
 
 def _own(by: RestorerSettings) -> Callable[[np.ndarray], np.ndarray]:
-    """One of our own methods as a function of a picture."""
+    """One of our own methods, which is available, as a function of a picture."""
     if by.by == "dark_channel":
         from fujinsplat.restore import dark_channel
 
@@ -43,17 +44,19 @@ def _own(by: RestorerSettings) -> Callable[[np.ndarray], np.ndarray]:
     if by.by == "aod_net":
         from fujinsplat.restore import aod_net
 
+        assert by.weights is not None
         weights = aod_net.read_weights(_checked(Path(by.weights).expanduser(), by))
         return lambda picture: aod_net.restore_picture(picture, weights)
     from fujinsplat.restore import maxim
 
     path = maxim.find(by)
+    assert path is not None
     expected = by if by.sha256 else by.model_copy(update={"sha256": maxim.CHECKSUMS[by.trained]})
     return maxim.Maxim(_checked(path, expected), by.precision)
 
 
-def _checked(path: Path | None, by: RestorerSettings) -> Path | None:
-    if path is not None and by.sha256 is not None:
+def _checked(path: Path, by: RestorerSettings) -> Path:
+    if by.sha256 is not None:
         found = sha256(path)
         if found != by.sha256:
             raise UserError(

@@ -59,10 +59,10 @@ def _view_depth(xyz: np.ndarray, camera: Camera) -> tuple[Tensor, Tensor, int]:
     if len(z) < LEAST:
         middle = float(np.median(z)) if len(z) else 1.0
         return torch.full(size, middle), torch.full(size, torch.inf), len(z)
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     rows, columns = np.mgrid[0 : size[0] : BLOCK, 0 : size[1] : BLOCK] + 0.5 * BLOCK
-    near = cKDTree(uv).query(np.stack([columns.ravel(), rows.ravel()], 1), k=NEIGHBOURS)[1]
+    near = KDTree(uv).query(np.stack([columns.ravel(), rows.ravel()], 1), k=NEIGHBOURS)[1]
     near = np.sort(z[near], 1)
     both = np.stack([near[:, NEIGHBOURS // 2], np.log(near[:, -2] / near[:, 1])])
     both = torch.tensor(both.reshape(1, 2, *rows.shape), dtype=torch.float32)
@@ -72,7 +72,7 @@ def _view_depth(xyz: np.ndarray, camera: Camera) -> tuple[Tensor, Tensor, int]:
 
 def _seen(xyz: np.ndarray, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
     """Pixel positions `[n, 2]` and z `[n]` of the points the view sees: not behind others, not alone at their depth."""
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     local = xyz @ camera.viewmat[:3, :3].T + camera.viewmat[:3, 3]
     local = local[local[:, 2] > 0]
@@ -83,7 +83,7 @@ def _seen(xyz: np.ndarray, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
     if len(z) < LEAST:
         return uv, z
     radius = NEIGHBOURHOOD * max(1.0, camera.width / 240)
-    far, near = cKDTree(uv).query(uv, k=min(CROWD, len(z)), distance_upper_bound=radius)
+    far, near = KDTree(uv).query(uv, k=min(CROWD, len(z)), distance_upper_bound=radius)
     around = np.sort(np.append(z, np.inf)[near], 1)  # what is beyond the radius comes as the index past the end
     first = (FRONT * (np.isfinite(far).sum(1) - 1)).astype(int)
     keep = z < HIDDEN * np.take_along_axis(around, first[:, None], 1)[:, 0]
@@ -91,7 +91,8 @@ def _seen(xyz: np.ndarray, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
         uv, z = uv[keep], z[keep]
         if len(z) < LEAST:
             return uv, z
-        others = np.median(z[cKDTree(uv).query(uv, k=9)[1][:, 1:]], 1)
+        around = np.asarray(KDTree(uv).query(uv, k=9)[1])
+        others = np.median(z[around[:, 1:]], 1)
         keep = (z > others / HIDDEN) & (z < others * HIDDEN)
     return uv[keep], z[keep]
 

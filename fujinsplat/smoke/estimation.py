@@ -52,9 +52,9 @@ def estimate(
 
     tracks = _tracks(small, partners, scale, settings)
     verdict.check_tracks(tracks)
-    warm = previous is not None and previous.grid.shape[1:] == settings.grid[::-1]
-    first = _unknowns(previous, colour) if warm else start(tracks, len(views), colour, settings)
-    result = fit(tracks, colour, first, settings, warm)
+    known = previous if previous is not None and previous.grid.shape[1:] == settings.grid[::-1] else None
+    first = start(tracks, len(views), colour, settings) if known is None else _unknowns(known, colour)
+    result = fit(tracks, colour, first, settings, warm=known is not None)
 
     judged = verdict.judge(found, colour, kept, tracks, result, small)
     tensors = {

@@ -4,6 +4,7 @@ Colours are white-balanced camera-linear: RAW times the file's white balance.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -93,7 +94,7 @@ class Smoke:
             raise UserError("this smoke was read from a file, which holds no pictures; give the hazy view to clear")
         return self.views[view]
 
-    def _grid_of(self, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    def _grid_of(self, size: Sequence[int]) -> tuple[Tensor, Tensor]:
         """x and y of pixel centres, -1 to 1 over the picture, `[h, w]` each."""
         height, width = size
         y = (torch.arange(height, device=self.depth.device) + 0.5) / height * 2 - 1

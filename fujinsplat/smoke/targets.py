@@ -6,6 +6,7 @@ render divided by `gain` and by the white balance is RAW of the clean scene, whi
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +27,10 @@ Render = Callable[[int], tuple[Tensor, Tensor, Tensor]]
 
 class SmokeTargets:
     """Of `views [V, h, w, 3]`, white-balanced camera-linear at training size, `cameras` of that size and points `xyz
-    [N, 3]`."""
+    [N, 3]`. For those who show them: the white balance, and the scene's Base ISP."""
+
+    white_balance: Tensor
+    base: Any
 
     def __init__(self, views: Tensor, cameras: list[Camera], xyz: np.ndarray, settings: SmokeSettings | None = None):
         self.settings = settings or SmokeSettings()

@@ -6,6 +6,7 @@ here: the display encoding of a linear render, with a cheap gradient.
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 import torch
@@ -71,10 +72,9 @@ def _windows(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
 def _one_kernel_ssim() -> Callable | None:
     """The package fused-ssim where it is installed: the same window and constants, in one kernel."""
     try:
-        from fused_ssim import fused_ssim
+        return import_module("fused_ssim").fused_ssim
     except ImportError:
         return None
-    return fused_ssim
 
 
 def _similarity(x: Tensor, y: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ its strategies can work on them: `means [N, 3]`, `quats [N, 4]`, `scales [N, 3]`
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -65,8 +66,8 @@ class Gaussians:
 
     def render(self, viewmat: Tensor, K: Tensor, width: int, height: int, sh_degree=None, with_depth: bool = False):
         """(linear picture `[H, W, 3]`, alpha `[H, W]`, info) on black; see `fujinsplat.splat.rasterize`."""
-        size = {"width": width, "height": height}
-        return rasterize(**self.activated(sh_degree), viewmat=viewmat, K=K, **size, with_depth=with_depth)
+        given: dict[str, Any] = {**self.activated(sh_degree)}
+        return rasterize(**given, viewmat=viewmat, K=K, width=width, height=height, with_depth=with_depth)
 
     def plain(self) -> "Gaussians":
         """As they are stored; training may hold them another way."""

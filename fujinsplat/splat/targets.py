@@ -31,8 +31,10 @@ class EncodedTargets:
         self._last: tuple[Tensor, Tensor] | None = None
 
     def loss(self, model: Any, picture: Tensor, alpha: Tensor, info: dict, index: int, iteration: int) -> Tensor:
-        moving = self.reconciler is not None and self.reconciler.moving(iteration)
-        target = self.scene.develop(index, self.reconciler.actions()[index]) if moving else self._constant(index)
+        if self.reconciler is not None and self.reconciler.moving(iteration):
+            target = self.scene.develop(index, self.reconciler.actions()[index])
+        else:
+            target = self._constant(index)
         rendered, target = model.shown(picture), model.fitted(target, picture)
         self._last = rendered, target
         return model.compare(rendered, target)
@@ -122,7 +124,8 @@ class LinearTargets:
 
     def quality(self) -> float:
         assert self._last is not None
-        return psnr(*(picture.clamp(0, 1) for picture in self._last))
+        picture, target = self._last
+        return psnr(picture.clamp(0, 1), target.clamp(0, 1))
 
     def log(self) -> dict:
         return {}

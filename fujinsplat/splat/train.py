@@ -134,7 +134,7 @@ class _Run:
         picture, alpha, info = self.model.render(view, iteration, with_depth=guided)
         loss = self.targets.loss(self.model, picture, alpha, info, index, iteration)
         penalties = [self.model.penalty(view, picture, alpha, info, iteration)]
-        if guided:
+        if self.guide is not None and guided:
             penalties.append(self.guide.penalty(index, info["depth"], alpha))
         self.model.update(sum((p for p in penalties if p is not None), start=loss), iteration, info)
         self.targets.after(self.model, iteration)

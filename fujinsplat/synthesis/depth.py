@@ -1,6 +1,7 @@
 """How far a capture reaches: d-bar = ln(p90 / p10) of its depth, from a file beside it or Depth-Anything [supp. F]."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -99,7 +100,7 @@ class DepthNetwork:
         return (small - torch.tensor(MEAN)[:, None, None]) / torch.tensor(STD)[:, None, None]
 
 
-def _load(folder: Path):
+def _load(folder: Path) -> Any:
     from safetensors import SafetensorError
 
     _complete_torchvision()

@@ -316,7 +316,7 @@ def lay_smoke(
     pivot, contrast = pivot.copy(), contrast.copy()
 
     def lay(draw: int) -> Smoke | None:
-        row, random, base, pair = take[draw], randoms[draw], bases[draw], chosen[draw]
+        row, random, base, pair = int(take[draw]), randoms[draw], bases[draw], chosen[draw]
         balance = captures.white_balance[row]
         level, thickness = np.exp(settings.jitter * random.normal(size=2))
         share = settings.by_depth * random.random()

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.settings import FlowSettings, SynthesisSettings
@@ -18,8 +18,8 @@ class Recipe:
     """`name` is the folder of its observations. `without` leaves one scene's pairs out of the draws."""
 
     name: str = "default"
-    labels: str = "published"
-    coordinate: str = "base"
+    labels: Literal["published", "fitted"] = "published"
+    coordinate: Literal["base", "raw"] = "base"
     draws: str = "veil"
     K: int = FlowSettings().K
     M: int = FlowSettings().M

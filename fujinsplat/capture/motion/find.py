@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from fujinsplat.capture.cameras import Camera
+from fujinsplat.capture.frame import stored_size
 from fujinsplat.capture.layout import FOUND_POSES, View, find_scene, folded, has_poses, part_views
 from fujinsplat.capture.lens import Lens, colmap_camera
 from fujinsplat.capture.motion.level import Similarity, levelled
 from fujinsplat.capture.motion.stretch import write_pictures
-from fujinsplat.capture.picture import rgb_size
 from fujinsplat.capture.poses import read_poses
-from fujinsplat.capture.raw import raw_size
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import atomic_folder, write_json
 from fujinsplat.core.progress import say
@@ -48,8 +47,7 @@ def find_scene_poses(
     if not has_poses(scene):
         find_poses(views, out, settings, capture, threads)
         return
-    size = rgb_size(views[0].rgb) if views[0].rgb else raw_size(views[0].raw)
-    cameras = list(read_poses(scene, size).source.values())
+    cameras = list(read_poses(scene, stored_size(views[0])).source.values())
     find_points(views, cameras, out, settings, capture, threads)
 
 
@@ -198,7 +196,7 @@ def _guess_focals(database: Path, pictures: dict[str, dict]) -> None:
                 params = camera.params
                 for index in camera.focal_length_idxs():
                     params[index] = float(np.median(focals))
-                camera.params, camera.has_prior_focal_length = params, True
+                camera.params, camera.has_prior_focal_length = params.tolist(), True
                 opened.update_camera(camera)
 
 

@@ -35,7 +35,7 @@ def describe(descriptors: list[np.ndarray], rng: np.random.Generator) -> np.ndar
 
     drawn = [d[rng.permutation(len(d))[:SAMPLE]] for d in descriptors if len(d)]
     sample = np.concatenate(drawn)
-    words, _ = kmeans2(sample, min(WORDS, len(sample)), minit="points", seed=rng)
+    words, _ = kmeans2(sample, min(WORDS, len(sample)), minit="points", rng=rng)
     out = np.zeros((len(descriptors), words.size), np.float32)
     for row, own in zip(out, descriptors, strict=True):
         if len(own):

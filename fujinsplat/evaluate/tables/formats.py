@@ -76,7 +76,7 @@ def as_markdown(table: Table) -> str:
 
 def _markdown(cell: Cell) -> str:
     text = cell.text()
-    return {1: f"**{text}** ¹", 2: f"{text} ²", 3: f"{text} ³"}.get(cell.rank, text)
+    return {None: text, 1: f"**{text}** ¹", 2: f"{text} ²", 3: f"{text} ³"}[cell.rank]
 
 
 def _is_text(table: Table, column: int) -> bool:

@@ -57,10 +57,10 @@ def measured(value: Value | None, metric: str) -> Cell:
 
 def rank(cells: list[Cell], metric: str) -> None:
     """Mark the best three by unrounded value; equal values share a place, and a field of one is no contest."""
-    present = [cell for cell in cells if isinstance(cell.value, float)]
+    present = [(cell, cell.value) for cell in cells if isinstance(cell.value, float)]
     if len(present) < 2:
         return
     sign = 1 if metric in LOWER_IS_BETTER else -1
-    for cell in present:
-        place = 1 + sum(sign * other.value < sign * cell.value for other in present)
+    for cell, value in present:
+        place = 1 + sum(sign * other < sign * value for _, other in present)
         cell.rank = place if place <= 3 else None

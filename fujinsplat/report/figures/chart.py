@@ -34,8 +34,9 @@ def find_chart(picture: np.ndarray) -> tuple[int, int, int, int] | None:
         worth = np.where(mass > 0.08, evenness * np.sqrt(np.maximum(mass, 0)), 0)
         y, x = np.unravel_index(int(worth.argmax()), worth.shape)
         if worth[y, x] > best and evenness[y, x] >= 4:
-            best, found = float(worth[y, x]), (xs[x], ys[y], xs[x + across] - xs[x], ys[y + down] - ys[y])
-    return None if found is None else tuple(int(value) for value in found)
+            wide, high = int(xs[x + across] - xs[x]), int(ys[y + down] - ys[y])
+            best, found = float(worth[y, x]), (int(xs[x]), int(ys[y]), wide, high)
+    return found
 
 
 def _votes(rgb: np.ndarray) -> np.ndarray:

@@ -77,7 +77,7 @@ def action_family(results: Path, outline: Outline):
     method, scenes = outline.method, outline.scenes[:SCENES]
     front = outline.rows[method].parts["front"]
     fig = plt.figure(figsize=(WIDE, 0.4 + 1.0 * 2 * len(scenes)))
-    left, right = fig.subfigures(1, 2, width_ratios=[1, 2.2])
+    left, right = fig.subfigures(1, 2, squeeze=False, width_ratios=[1, 2.2])[0]
     energy = left.subplots()
     count = np.arange(1, len(result["energy"]) + 1)
     energy.semilogx(count, result["energy"], "-o", color=BLUE, ms=2.5, label="all actions")

@@ -146,7 +146,7 @@ def _grid(
     cell = WIDE / len(columns)
     height = cell * picture.shape[0] / picture.shape[1] * len(rows) + 0.25 + 0.02 * len(rows)
     fig, axes = figure(len(rows), len(columns), width=WIDE, height=height, squeeze=False)
-    fig.get_layout_engine().set(w_pad=0.01, h_pad=0.01, wspace=0.01, hspace=0.01)
+    fig.set_layout_engine("constrained", w_pad=0.01, h_pad=0.01, wspace=0.01, hspace=0.01)
     for (row, column), (picture, box, text) in panels.items():
         ax = axes[row, column]
         ax.imshow(picture, interpolation="antialiased", aspect="auto")

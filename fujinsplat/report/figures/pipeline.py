@@ -1,6 +1,6 @@
 """The pipeline as it ran: rules as boxes, drawn from Snakemake's records, with the jobs and the time each took."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from fujinsplat.core.errors import UserError
@@ -44,12 +44,12 @@ def pipeline(results: Path, outline: Outline):
     return fig
 
 
-def job_counts(records: list[Record]) -> tuple[Counter, Counter]:
+def job_counts(records: list[Record]) -> tuple[Counter[str], dict[str, float]]:
     """Jobs and seconds by rule; the outputs of one job share its command."""
     jobs: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         jobs.setdefault((record.rule, record.command or record.output), []).append(record)
-    counts, seconds = Counter(rule for rule, _ in jobs), Counter()
+    counts, seconds = Counter(rule for rule, _ in jobs), defaultdict[str, float](float)
     for (rule, _), made in jobs.items():
         seconds[rule] += max(0.0, max(record.ended for record in made) - min(record.started for record in made))
     return counts, seconds
@@ -89,7 +89,7 @@ def layout(rules: list[str], edges: set[tuple[str, str]]) -> dict[str, tuple[flo
     for y, members in sorted(layers.items()):
         known = {rule: [places[other][0] for other in feeds[rule]] for rule in members}
         means = {rule: sum(xs) / len(xs) if xs else 0.0 for rule, xs in known.items()}
-        for i, rule in enumerate(sorted(members, key=means.get)):
+        for i, rule in enumerate(sorted(members, key=means.__getitem__)):
             places[rule] = ((widest - len(members)) / 2 + i, y)
     return places
 

@@ -52,7 +52,9 @@ class SeaField(PlainField):
         return picture, alpha, info
 
     def compare(self, rendered: Tensor, target: Tensor) -> Tensor:
-        return self._loss(*self._rendered, target)
+        assert self._rendered is not None
+        clean, alpha, depth = self._rendered
+        return self._loss(clean, alpha, depth, target)
 
     def _loss(self, clean: Tensor, alpha: Tensor, depth: Tensor, target: Tensor) -> Tensor:
         losses = seasplat.loss_after if self.iteration > self.switch else seasplat.loss_before

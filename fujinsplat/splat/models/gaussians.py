@@ -59,7 +59,8 @@ class GaussianField:
         from fujinsplat.splat.model import NAMES
 
         s = self.settings
-        rates = dict(zip(NAMES, (s.lr_means, s.lr_quats, s.lr_scales, s.lr_opacities, s.lr_sh0, s.lr_shn), strict=True))
+        values = (s.lr_means, s.lr_quats, s.lr_scales, s.lr_opacities, s.lr_sh0, s.lr_shn)
+        rates: dict[str, float] = dict(zip(NAMES, values, strict=True))
         return {name: self._adam(name, value, rates) for name, value in self.gaussians.parameters.items()}
 
     def _adam(self, name: str, parameter: "Tensor", rates: dict[str, float]) -> Any:

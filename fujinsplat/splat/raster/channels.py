@@ -85,12 +85,14 @@ class _BlendChannels(torch.autograd.Function):
         from fujinsplat.splat.raster.blend_channels import blend_channels_backward
 
         splats, values, transmittance, lasts = ctx.kept
+        firsts, counts, slots = splats.gather
         n = len(splats.means)
         grads = np.empty((n, projection.GRADIENT), np.float32)
         v_features, absolute = np.empty_like(values), np.empty((n, 2), np.float32)
         blend_channels_backward(
-            splats.places, splats.rows, values, splats.starts, splats.members, *splats.gather, transmittance, lasts,
-            v_image.contiguous().numpy(), v_alpha.contiguous().numpy(), grads, v_features, absolute,
+            splats.places, splats.rows, values, splats.starts, splats.members, firsts, counts, slots,
+            transmittance, lasts, v_image.contiguous().numpy(), v_alpha.contiguous().numpy(), grads, v_features,
+            absolute,
         )  # fmt: skip
         found = [np.empty_like(a) for a in (splats.means, splats.quats, splats.scales, splats.opacities, splats.sh)]
         projection.project_backward(

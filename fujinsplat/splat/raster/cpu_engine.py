@@ -27,9 +27,10 @@ class Splats:
             self.means, self.quats, self.scales, self.opacities, self.sh, self.camera, width, height,
             self.places, self.rows, self.depths, self.radii, rects,
         )  # fmt: skip
-        self.starts, self.members, *self.gather = binning.bin_splats(
+        self.starts, self.members, firsts, counts, slots = binning.bin_splats(
             self.places, self.rows, self.depths, self.radii, rects, *tile_grid(width, height)
         )
+        self.gather = firsts, counts, slots
 
     def blend(self, background: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Picture `[H, W, 3]`, transmittance `[H, W]`, and what the backward pass wants to know of each pixel."""
@@ -48,8 +49,15 @@ class Splats:
     def _empty(self, *channels: int) -> np.ndarray:
         return np.empty((self.height, self.width, *channels), np.float32)
 
-    def backward(self, kept: tuple, v_image: np.ndarray, v_alpha: np.ndarray, v_depth: np.ndarray | None) -> tuple:
-        """Gradients of means, quats, scales, opacities and sh, and of the picture positions `[N, 2]`."""
+    def backward(
+        self,
+        kept: tuple[np.ndarray, np.ndarray, np.ndarray],
+        v_image: np.ndarray,
+        v_alpha: np.ndarray,
+        v_depth: np.ndarray | None,
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Gradients of means, quats, scales, opacities and sh, and of the picture positions `[N, 2]`. `kept`: the
+        background, the transmittance and what `blend` said of each pixel."""
         columns = projection.GRADIENT if v_depth is None else projection.GRADIENT_WITH_DEPTH
         grads = np.empty((len(self.means), columns), np.float32)
         seen = (self.places, self.rows, self.starts, self.members, *self.gather, *kept)

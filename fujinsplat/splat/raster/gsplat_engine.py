@@ -1,12 +1,16 @@
 """gsplat on CUDA, through its documented arguments alone."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from fujinsplat.splat.raster.conventions import EPS2D, FAR, NEAR, SH_COEFFICIENTS
 
 
-def arguments(means, quats, scales, opacities, sh, viewmat, K, width, height, render_mode="RGB", sh_degree=None):
+def arguments(
+    means, quats, scales, opacities, sh, viewmat, K, width, height, render_mode="RGB", sh_degree=None
+) -> dict[str, Any]:
     """Our call as keyword arguments of `gsplat.rasterization`: one camera, unpacked.
 
     `render_mode`: RGB, RGB+D (accumulated depth as a fourth channel) or D (depth alone). The background is added to the
