@@ -12,7 +12,7 @@ from fujinsplat.core.settings import IspSettings
 from fujinsplat.isp import fused, fused_terms, objective, reference
 from fujinsplat.isp.initial import initial_state
 from fujinsplat.isp.model import BaseISP
-from fujinsplat.isp.samples import Samples, Views, ViewSamples, draw
+from fujinsplat.isp.samples import Samples, Views, ViewSamples, take
 
 
 @dataclass
@@ -138,7 +138,7 @@ def optimise(base: BaseISP, samples: Samples, settings: IspSettings, use_referen
 def calibrate(views: Views, settings: IspSettings, device: str = "cpu") -> tuple[BaseISP, Course]:
     """A scene's base from its hazy source views alone."""
     torch.manual_seed(settings.seed)
-    samples = draw(views, settings)
+    samples = take(views, settings)
     base = initial_state(samples, settings, str(getattr(views, "folder", "the scene"))).to(device)
     course = optimise(base, samples, settings)
     return base.cpu(), course

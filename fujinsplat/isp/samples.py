@@ -110,7 +110,7 @@ def _quiet(raw: np.ndarray, rgb: np.ndarray, count: int, rng: np.random.Generato
     return mean_raw[kept], mean_rgb[kept]
 
 
-def draw(views: Views, settings: IspSettings) -> Samples:
+def take(views: Views, settings: IspSettings) -> Samples:
     """Read every view once and keep what the updates and the initial state need of it."""
     if not views.stems:
         raise UserError(f"{getattr(views, 'folder', 'the scene')} has no views; calibration needs at least one")

@@ -79,7 +79,7 @@ def show(
     out: Annotated[Path, typer.Option(help="The picture, .png; NAME.airlight.png stands beside it.")],
 ) -> None:
     """Draw an estimate: hazy and cleared views, transmission, trust; and the airlight's fit."""
-    from fujinsplat.smoke.figure import draw_smoke
+    from fujinsplat.smoke.figure import write_figures
 
-    for path in draw_smoke(smoke, source, cameras, base, out):
+    for path in write_figures(smoke, source, cameras, base, out):
         typer.echo(str(path))

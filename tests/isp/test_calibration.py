@@ -16,7 +16,7 @@ SHORT = IspSettings(warmup_steps=6, joint_steps=14, pixels=1024, patches=4, patc
 
 @pytest.fixture(scope="module")
 def drawn():
-    return samples.draw(SimulatedViews(), SHORT)
+    return samples.take(SimulatedViews(), SHORT)
 
 
 def updated(drawn, settings=SHORT, **how):
@@ -55,7 +55,7 @@ def test_fused_and_reference_updates_agree(drawn):
 def test_calibration_fits_better_than_its_initial_state_and_keeps_unseen_colours():
     views, clean = SimulatedViews(), SimulatedViews(hazy=False)
     settings = IspSettings(initial="metadata", warmup_steps=30, joint_steps=90, pixels=4096)
-    start = initial.initial_state(samples.draw(views, settings), settings, "here")
+    start = initial.initial_state(samples.take(views, settings), settings, "here")
     base, course = calibrate(views, settings)
     assert fidelity(base, views) > fidelity(start, views) + 3
     assert fidelity(base, clean) > fidelity(start, clean) - 0.5
@@ -98,7 +98,7 @@ def test_every_view_is_read_equally_often():
 def test_patches_are_squares_at_the_same_places_of_every_view():
     views = SimulatedViews(count=2)
     found = []
-    for view in samples.draw(views, SHORT).views:
+    for view in samples.take(views, SHORT).views:
         raw = views.raw(view.stem)
         assert view.patches_raw.shape == (4, 256, 3)
         windows = np.lib.stride_tricks.sliding_window_view(raw, (16, 16, 3))[:, :, 0]
@@ -106,7 +106,7 @@ def test_patches_are_squares_at_the_same_places_of_every_view():
         found.append(np.argwhere((windows[..., 0, 0, 0] == patch[0, 0, 0]) & (windows == patch).all(axis=(2, 3, 4))))
     assert len(found[0]) == 1 and np.array_equal(found[0], found[1])
     tiny = SimulatedViews(count=1, height=20, width=24)
-    assert samples.draw(tiny, IspSettings()).views[0].patches_raw.shape == (16, 400, 3)
+    assert samples.take(tiny, IspSettings()).views[0].patches_raw.shape == (16, 400, 3)
 
 
 def test_straight_through_quantizer():

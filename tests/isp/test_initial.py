@@ -23,7 +23,7 @@ def fidelity(base, views):
 
 
 def initial_base(views, settings=SETTINGS):
-    return initial.initial_state(samples.draw(views, settings), settings, "here")
+    return initial.initial_state(samples.take(views, settings), settings, "here")
 
 
 def test_curve_regression_recovers_an_increasing_curve_and_leads_black_to_black():

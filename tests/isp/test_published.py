@@ -147,7 +147,7 @@ def test_parameters_are_projected_into_their_ranges():
 def test_published_calibration_starts_and_stays_within_the_ranges_and_renders_like_the_camera():
     views = SimulatedViews(count=2)
     settings = PAPER.model_copy(update={"warmup_steps": 5, "joint_steps": 15, "pixels": 2048})
-    start = initial.initial_state(samples.draw(views, settings), settings, "here")
+    start = initial.initial_state(samples.take(views, settings), settings, "here")
     before = {name: tensor.clone() for name, tensor in start.state_dict().items()}
     start.project()
     assert all(torch.allclose(before[name], tensor, atol=1e-5) for name, tensor in start.state_dict().items())

@@ -8,7 +8,7 @@ from smoky import capture
 from fujinsplat.core.color import encode
 from fujinsplat.core.errors import UserError
 from fujinsplat.smoke import estimate, points_from_views
-from fujinsplat.smoke.draw import chosen_views, draw, draw_airlight
+from fujinsplat.smoke.figure import chosen_views, draw, draw_airlight
 from fujinsplat.smoke.triangulate import stretched
 
 

@@ -65,7 +65,7 @@ class PlainField(GaussianField):
             reset_opa(*parts, RESET_OPACITY)
 
 
-def draws(seed: int, iteration: int, count: int, views: int) -> list[int]:
+def random_views(seed: int, iteration: int, count: int, views: int) -> list[int]:
     """`count` random views for steps beside the run's own: a function of seed and iteration alone."""
     generator = torch.Generator().manual_seed(seed * 1_000_003 + iteration)
     return torch.randint(views, (count,), generator=generator).tolist()

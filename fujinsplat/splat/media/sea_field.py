@@ -8,7 +8,7 @@ from torch import Tensor
 from fujinsplat.compat.optim import Adam
 from fujinsplat.splat.data import TrainingScene, View
 from fujinsplat.splat.media import seasplat
-from fujinsplat.splat.media.plain import PlainField, draws
+from fujinsplat.splat.media.plain import PlainField, random_views
 from fujinsplat.splat.media.seasplat import SeaMedium, view_depth
 from fujinsplat.splat.model import Gaussians
 
@@ -69,7 +69,9 @@ class SeaField(PlainField):
     # turns beside the run's iterations
 
     def _turns(self, step, count: int, iteration: int) -> None:
-        for index in draws(self.settings.seed, abs(iteration) + (1 << 30) * (iteration < 0), count, len(self.scene)):
+        for index in random_views(
+            self.settings.seed, abs(iteration) + (1 << 30) * (iteration < 0), count, len(self.scene)
+        ):
             step(self.scene.views[index], self.targets.target(index))
 
     def _medium_step(self, view: View, target: Tensor) -> None:

@@ -11,7 +11,7 @@ from fujinsplat.core.errors import UserError
 from fujinsplat.core.metrics import psnr
 from fujinsplat.core.settings import SplatSettings
 from fujinsplat.splat.media.density import WaterDensity
-from fujinsplat.splat.media.plain import draws
+from fujinsplat.splat.media.plain import random_views
 from fujinsplat.splat.model import Gaussians
 from fujinsplat.splat.models import MODELS
 from fujinsplat.splat.models.watersplatting import WaterSplattingSettings
@@ -179,8 +179,8 @@ def test_density_keeps_the_limit():
 
 
 def test_extra_views_follow_from_seed_and_iteration():
-    assert draws(1, 5, 20, 7) == draws(1, 5, 20, 7) != draws(1, 6, 20, 7)
-    assert set(draws(1, 5, 200, 7)) == set(range(7))
+    assert random_views(1, 5, 20, 7) == random_views(1, 5, 20, 7) != random_views(1, 6, 20, 7)
+    assert set(random_views(1, 5, 200, 7)) == set(range(7))
 
 
 def test_water_starts_coarse(scene_files):
