@@ -29,7 +29,7 @@ from numba.np.arrayobj import make_array
 
 from fujinsplat.kernels.jit import intrinsic
 
-_WIDE = not config.CPU_FEATURES and llvmlite.binding.get_host_cpu_features().get("avx512f")
+_WIDE = not getattr(config, "CPU_FEATURES", None) and llvmlite.binding.get_host_cpu_features().get("avx512f")
 REGISTER_BYTES = 64 if _WIDE else 32
 # accumulators side by side, so that neighbouring pixels of one colour do not wait for each other
 COPIES = 4
