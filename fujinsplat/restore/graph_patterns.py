@@ -23,7 +23,10 @@ Found = tuple[Callable[..., Tensor], tuple[str, ...]] | None
 GELU_CUBE, GELU_SCALE = 0.044715, 0.7978845608  # of the tanh form
 GELU_READS = 4  # so often it reads its argument
 DENSE = "abcg,gf->abcf"
-SWAPS = {(0, 1, 3, 2): 2, (0, 3, 2, 1): 1}  # the axis that an order of axes brings to the end, and back again
+SWAPS: dict[tuple[int, ...], int] = {
+    (0, 1, 3, 2): 2,
+    (0, 3, 2, 1): 1,
+}  # the axis that an order of axes brings to the end, and back again
 
 
 def _is(program: "Program", name: str, operation: str) -> bool:
@@ -245,11 +248,12 @@ def resize(program: "Program", name: str) -> Found:
         return None
     first, second = program.node(name).inputs
     equation = program.node(name).attributes["equation"]
-    if equation == "gb,cgef->bcef" and program.constant(first) is not None:
-        rows = _along(1, program.constant(first).T.contiguous().to(program.precision), None)
+    left, right = program.constant(first), program.constant(second)
+    if equation == "gb,cgef->bcef" and left is not None:
+        rows = _along(1, left.T.contiguous().to(program.precision), None)
         return lambda v: rows(v).transpose(0, 1), (second,)
-    if equation == "abgd,gf->abdf" and program.constant(second) is not None:
-        columns = program.constant(second).T.contiguous().to(program.precision)
+    if equation == "abgd,gf->abdf" and right is not None:
+        columns = right.T.contiguous().to(program.precision)
         return lambda v: torch.matmul(columns, v.to(columns.dtype)).transpose(2, 3), (first,)
     return None
 
