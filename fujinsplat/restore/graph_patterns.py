@@ -23,10 +23,8 @@ Found = tuple[Callable[..., Tensor], tuple[str, ...]] | None
 GELU_CUBE, GELU_SCALE = 0.044715, 0.7978845608  # of the tanh form
 GELU_READS = 4  # so often it reads its argument
 DENSE = "abcg,gf->abcf"
-SWAPS: dict[tuple[int, ...], int] = {
-    (0, 1, 3, 2): 2,
-    (0, 3, 2, 1): 1,
-}  # the axis that an order of axes brings to the end, and back again
+# the axis that an order of axes brings to the end, and back again
+SWAPS: dict[tuple[int, ...], int] = {(0, 1, 3, 2): 2, (0, 3, 2, 1): 1}
 
 
 def _is(program: "Program", name: str, operation: str) -> bool:
