@@ -1,4 +1,5 @@
-"""The boundary of a job: clean twins and held views that its rule does not name cannot be opened by any code.
+"""The boundary of a job: clean twins, held views, and what is fitted to clean twins one by one (actions), cannot be
+opened by any code of a job whose rule does not name them.
 
 Two fences are put up before any stage's code is imported. Python's audit events see every `open` of Python itself and
 of libraries written in it (pathlib, numpy, PIL, torch); such an open is refused with a sentence, and a job that tried
@@ -14,10 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fujinsplat.core.claims import UNFINISHED
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.versions import processor
 
 APART = "references"  # of results/{dataset}: clean twins and held views, by kind and scene
+FITTED = "actions"  # of results/{dataset}: files that know a view's clean twin
 PARTS = {"train": "source", "val": "clean", "test": "held"}  # folders of a dataset's scene
 CLOSED = ("clean", "held")
 DEPTH = 4  # folders between a dataset's root and a part of a scene, at most
@@ -30,15 +33,15 @@ class Trespass(UserError):
 
 @dataclass(frozen=True)
 class Place:
-    """A folder of pictures, and whether they are `source`, `clean` or `held` ones."""
+    """A folder of pictures, or a file made from them one by one; `source`, `clean` or `held` ones."""
 
     folder: str
     kind: str
 
 
 def _finished(word: str) -> str:
-    """The name a folder will have that is still being written beside it: `.Hayate.1a2b3c4d.part` is Hayate's."""
-    return word[1:].rsplit(".", 2)[0] if word.startswith(".") and word.count(".") > 2 else word
+    """The name of what is still being written beside its place: `.Hayate.1a2b3c4d.part` is Hayate's."""
+    return UNFINISHED.sub(r"\1", word)
 
 
 @dataclass
@@ -61,9 +64,11 @@ class Boundary:
         """The folder of pictures that a real path lies in (or is)."""
         if path.startswith(self.results + "/"):
             words = path[len(self.results) + 1 :].split("/")
+            if words[-1].startswith(".") and words[-1].endswith(".claim"):
+                return None  # who makes it: core/claims.py
+            if len(words) >= 3 and words[1] == FITTED:
+                return Place("/".join([self.results, *words[:-1], _finished(words[-1])]), "clean")
             if len(words) >= 4 and words[1] == APART and words[2] in CLOSED:
-                if len(words) == 4 and words[3].startswith(".") and words[3].endswith(".claim"):
-                    return None  # who makes it: core/claims.py
                 return Place("/".join([self.results, *words[:3], _finished(words[3])]), words[2])
             if len(words) >= 4 and words[1] == "capture" and words[3] == "source":
                 return Place("/".join([self.results, *words[:4]]), "source")
@@ -114,10 +119,12 @@ class Boundary:
                 self._note(place)
 
     def sentence(self, path: str, place: Place) -> str:
-        what = {"clean": "a clean twin", "held": "a held view"}[place.kind]
+        what, need = {"clean": "a clean twin", "held": "a held view"}[place.kind], place.kind
+        if place.folder.startswith(self.results) and place.folder[len(self.results) :].split("/")[2] == FITTED:
+            what, need = "fitted to clean twins", FITTED
         return (
             f"{self.job} must not open {os.path.relpath(path)}: it is {what}, which its rule does not name; "
-            f"add {place.kind} to the part's needs, or do not read it"
+            f"add {need} to the part's needs, or do not read it"
         )
 
     # what was opened
@@ -217,7 +224,7 @@ class Boundary:
             return True
         if folder.startswith(self.results + "/"):
             words = folder[len(self.results) + 1 :].split("/")
-            return len(words) == 1 or (len(words) <= 3 and words[1] == APART)
+            return len(words) == 1 or words[1] == FITTED or (len(words) <= 3 and words[1] == APART)
         if self.place_of(folder) is not None:
             return False
         return any(

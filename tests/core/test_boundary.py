@@ -15,6 +15,7 @@ from fujinsplat.core import landlock
 
 ROOT = Path(__file__).parents[2]
 HELD = "results/demo/references/held/Hayate"
+FITTED = "results/demo/actions/K-5/0001.safetensors"
 JOB = """
 import sys
 from fujinsplat.core.jobs import as_a_job
@@ -33,6 +34,7 @@ def world(tmp_path) -> Path:
     """A working folder with one picture of each kind, decoded and as it came, in several formats."""
     picture = np.full((4, 6, 3), 7, np.uint8)
     folders = [HELD, "results/demo/references/clean/Hayate", "results/demo/capture/Hayate/source"]
+    folders += ["results/demo/actions", "results/demo/actions/K-5"]
     for folder in (*folders, *(f"data/demo/Hayate/{part}" for part in ("train", "val", "test"))):
         (tmp_path / folder).mkdir(parents=True)
         Image.fromarray(picture).save(tmp_path / folder / "0001.png")
@@ -79,10 +81,13 @@ PYTHON = {
     "from inside": f"import os; os.chdir('{HELD}'); open('0001.png', 'rb')",
     "the dataset's own file": "open('data/demo/Hayate/test/0001.png', 'rb')",
     "a clean twin": "open('data/demo/Hayate/val/0001.png', 'rb')",
+    "what was fitted to a clean twin": "open('results/demo/actions/0001.npy', 'rb')",
+    "the same of other settings": "import numpy; numpy.load('results/demo/actions/K-5/0001.npy')",
     "another program, by name": f"import subprocess; subprocess.run(['cat', '{HELD}/0001.png'], check=True)",
 }
 NATIVE = {
     "safetensors": f"from safetensors.numpy import load_file; load_file('{HELD}/0001.safetensors')",
+    "safetensors, of actions": f"from safetensors import safe_open; safe_open('{FITTED}', 'np')",
     "LibRaw": f"import rawpy; rawpy.imread('{HELD}/0001.png')",
     "another program": "import subprocess; subprocess.run('cat res*/d*/ref*/held/*/0001.png', shell=True, check=True)",
     "a folder's descriptor": f"import os; os.open('0001.png', 0, dir_fd=os.open('{HELD}', os.O_PATH | os.O_DIRECTORY))",
@@ -103,7 +108,7 @@ def test_python_is_refused_with_a_sentence_even_without_help_from_the_kernel(wor
 def test_native_code_and_other_programs_cannot_open_them_either(world, way):
     done = run(world, NATIVE[way])
     assert done.returncode != 0, "it was opened"
-    given = run(world, NATIVE[way], opens=(HELD,))
+    given = run(world, NATIVE[way], opens=(HELD, FITTED))
     assert "ermission denied" not in given.stderr and ("LibRaw" in way or given.returncode == 0), given.stderr
 
 
@@ -132,6 +137,17 @@ def test_what_a_forked_process_opens_is_recorded_too(world):
     )
     assert run(world, code, opens=(HELD,)).returncode == 0
     assert record(world)["opened"] == {"held": [HELD]}
+
+
+def test_actions_are_written_read_and_recorded_by_the_job_that_makes_them(world):
+    made = "results/demo/actions/Hayate.safetensors"
+    code = (
+        "import numpy; from fujinsplat.core.files import write_tensors; from safetensors.numpy import load_file\n"
+        f"write_tensors('{made}', {{'x': numpy.ones(3)}}, {{}}); load_file('{made}'); open('{made}', 'rb').close()"
+    )
+    done = run(world, code, opens=(made,))
+    assert done.returncode == 0, done.stderr
+    assert record(world)["opened"] == {"clean": [made]}
 
 
 def test_a_job_reads_what_it_writes_and_its_temporary_files(world):
