@@ -47,7 +47,18 @@ def test_one_switch_for_a_whole_build():
         own = {f"{block}.{key}" for block, values in given.variants[name].settings.items() for key in values}
         assert changed == own
     ours = {setting for setting, _, _ in deviations(config(), "fujinsplat", "realx3d", "paper")}
-    assert {"isp.encoding", "synthesis.coordinate", "controller.presentations", "splat.lr_horizon"} <= ours
+    assert {"isp.encoding", "synthesis.coordinate", "controller.presentations"} <= ours
+
+
+def test_realx3d_has_no_setting_that_no_other_world_chose():
+    """docs/recipes.md says on which world each was chosen; what says `not chosen` is the paper's there."""
+    lines = (ROOT / "docs" / "recipes.md").read_text().splitlines()
+    cells = [
+        [cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")
+    ]
+    unchosen = {row[0] for row in cells if "not chosen" in row[4] or row[4] == "seed 20260"}
+    ours = {setting for setting, _, _ in deviations(config(), "fujinsplat", "realx3d", "paper")}
+    assert unchosen and not unchosen & ours
 
 
 def test_settings_of_a_row_come_on_top_of_its_recipe():
