@@ -10,6 +10,7 @@ Two layouts are known:
 `train` is the smoky source, `val` its clean twins, `test` the clean held views. Extensions may have any case.
 """
 
+import os
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +141,9 @@ def part_views(scene: Scene, part: str) -> list[View]:
         raise UserError(f"{scene.rgb_home / FOLDERS[part]} does not exist; {remedy}")
     problems: list[str] = []
     raw, rgb = _pictures(scene, part, problems)
+    for folder in scene.part_folders(part):
+        if not os.access(folder, os.R_OK | os.X_OK):
+            raise UserError(f"{folder} cannot be read: permission denied; give yourself the right to read it")
     if not rgb and not raw:
         raise UserError(f"{scene.rgb_home / FOLDERS[part]} holds no pictures; put RAW and camera RGB files there")
     if part == "held" and not rgb:

@@ -291,14 +291,14 @@ def sweep(folder: Path, abandoned: float = ABANDONED) -> int:
         for name in [n for n in folders if _unfinished(n)]:
             folders.remove(name)
             count += _swept(Path(parent), name, abandoned)
-        for name in files:
+        for name in sorted(files, key=lambda name: name.endswith(".claim")):  # a claim tells whether a file is litter
             if _unfinished(name):
                 count += _swept(Path(parent), name, abandoned)
             elif name.startswith(".") and name.endswith(".claim"):
-                with _opened(Path(parent) / name) as stream:
-                    holder = read_holder(Path(parent) / name)
-                    if stream is not None and holder is not None and holder.here and _lock(stream):
-                        (Path(parent) / name).unlink(missing_ok=True)
+                claim = Path(parent) / name
+                with _opened(claim) as stream:
+                    if stream is not None and _of_this_machine(claim) and _lock(stream):
+                        claim.unlink(missing_ok=True)
     return count
 
 
@@ -316,10 +316,16 @@ def _swept(parent: Path, name: str, abandoned: float) -> int:
             newest = max([path.stat().st_mtime, *(item.stat().st_mtime for item in path.rglob("*"))])
         except OSError:
             return 0
-        if time.time() - newest < abandoned:
+        # a claim that nobody holds is that of a killed job
+        if time.time() - newest < abandoned and not (stream is not None and _of_this_machine(claim_file(output))):
             return 0
         _remove(path)
     return 1
+
+
+def _of_this_machine(claim: Path) -> bool:
+    holder = read_holder(claim)
+    return holder is not None and holder.here
 
 
 def _remove(path: Path) -> None:

@@ -43,6 +43,8 @@ def _remedy(number: int | None) -> str:
         return "free space of yours (the disk has a quota), or choose a writable results folder elsewhere"
     if number == errno.EFBIG:
         return "raise the limit on the size of files (ulimit -f), or choose a writable results folder elsewhere"
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "choose a results folder that you may write to"
     return "free space or choose a writable results folder"
 
 
@@ -55,7 +57,9 @@ def explained(error: OSError) -> str | None:
         return None
     path = Path(os.fsdecode(name))
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        if error.errno != errno.EROFS and path.exists() and not os.access(path, os.R_OK):
+        # asked without pathlib, whose answer may be the same error again
+        hidden = not os.access(path.parent, os.X_OK) or (os.path.exists(path) and not os.access(path, os.R_OK))
+        if error.errno != errno.EROFS and hidden:
             return f"{path} cannot be read: {reason}; give yourself the right to read it"
         return f"{path}: {reason}; choose a folder that you may read and write"
     if error.errno == errno.ENOENT:

@@ -41,12 +41,17 @@ def score_command(
     use_threads(threads)
     import json
 
+    from fujinsplat.core.errors import UserError
     from fujinsplat.core.settings import EvaluateSettings
     from fujinsplat.core.validation import stage_settings
     from fujinsplat.evaluate.scoring import Job, score_scene
 
     chosen = stage_settings(EvaluateSettings, settings)
-    job = Job(renders, held, source_renders, clean, model, training_log, json.loads(about), medium_renders)
+    try:
+        words = dict(json.loads(about))
+    except (ValueError, TypeError) as error:
+        raise UserError(f"--about {about}: {error}; give a JSON object") from None
+    job = Job(renders, held, source_renders, clean, model, training_log, words, medium_renders)
     summary = score_scene(job, out, chosen, pick_device(device) if chosen.lpips else "cpu")
     mean = summary["mean"]
     typer.echo("  ".join(f"{name} {value:.4f}" for name, value in mean.items() if isinstance(value, float)))

@@ -79,14 +79,15 @@ def read_outline(given: str | None, results: Path) -> Outline:
     import yaml
 
     text = given or "config.yaml"
-    if text.lstrip().startswith("{"):
-        return checked(Outline, yaml.safe_load(text), "--outline")
+    inline = text.lstrip().startswith("{")
     try:
-        values = yaml.safe_load(Path(text).read_text())
+        values = yaml.safe_load(text if inline else Path(text).read_text())
     except OSError as error:
         raise UserError(f"{text}: {error.strerror}; name the config.yaml of the build with --outline") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{text} is not valid YAML: {' '.join(str(error).split())}") from None
+    if inline:
+        return checked(Outline, values, "--outline")
     config = checked(Config, values, text)
     dataset = results.resolve().name
     if dataset not in config.datasets:

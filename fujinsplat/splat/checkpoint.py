@@ -32,14 +32,14 @@ class Checkpoints:
             return None
         try:
             state = torch.load(self.state_file, map_location=device, weights_only=True)
-            fitting = state["fingerprint"] == self.fingerprint
+            iteration, fitting = int(state["iteration"]), state["fingerprint"] == self.fingerprint
         except Exception as error:  # torch reports damage in many ways; a lost checkpoint only costs time
             say(f"{self.state_file} cannot be read ({type(error).__name__}); training starts from the beginning")
-            fitting = False
+            state, iteration, fitting = None, 0, False
         else:
             if not fitting:
                 say(f"{self.state_file} belongs to other inputs or settings; training starts from the beginning")
-        self.saved_iteration = state["iteration"] if fitting else 0
+        self.saved_iteration = iteration if fitting else 0
         self._cut_log(self.saved_iteration)
         return state if fitting else None
 
@@ -57,11 +57,11 @@ class Checkpoints:
         if not self.log_file.exists():
             return
         kept = []
-        for line in self.log_file.read_text().splitlines():
+        for line in self.log_file.read_text(errors="replace").splitlines():
             try:
                 if json.loads(line)["iteration"] <= iteration:
                     kept.append(line)
-            except (ValueError, KeyError):
+            except (ValueError, KeyError, TypeError):
                 continue  # the line that was being written when the run was killed
         with atomic_file(self.log_file) as temporary:
             temporary.write_text("".join(line + "\n" for line in kept))

@@ -114,8 +114,9 @@ def read_scenes(source: str) -> list[str]:
     else:
         try:
             text = Path(source).read_text()
-        except OSError as error:
-            raise UserError(f"{source}: {error.strerror}; give a text file with one scene per line") from None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise UserError(f"{source}: {reason}; give a text file with one scene per line") from None
     if not text.lstrip().startswith("["):
         return text.split()
     try:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fujinsplat.core.errors import UserError
+from fujinsplat.core.reading import unreadable
 
 SHEET = "captures.csv"
 COLUMNS = ("name", "path", "split")
@@ -32,6 +33,8 @@ def read_sheet(folder: Path | str, split: str = TRAIN) -> list[Capture]:
             "or run `fujinsplat synthesis acquire`"
         ) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
+        if unreadable(sheet, error):
+            raise UserError(f"{sheet} cannot be read: permission denied; give yourself the right to read it") from None
         raise UserError(
             f"{sheet} is not a readable CSV file ({error}); write the columns {', '.join(COLUMNS)}"
         ) from None

@@ -132,6 +132,14 @@ def test_a_killed_jobs_claim_and_litter_are_nobodys(tmp_path, start):
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
 
+def test_the_next_start_sweeps_what_a_job_killed_just_now_has_left(tmp_path, start):
+    killed = start("-c", HOLDS, tmp_path / "model.safetensors", os.getpid(), "half")
+    assert killed.stdout.readline() == "writing\n"
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert sweep(tmp_path) == 1 and list(tmp_path.iterdir()) == []
+
+
 def test_sweeping_takes_abandoned_files_and_leaves_those_at_work(tmp_path, start):
     at_work, dead = tmp_path / "a" / "model.safetensors", tmp_path / "b" / "renders"
     job = start("-c", HOLDS, at_work, os.getpid(), "x")

@@ -2,8 +2,12 @@
 
 import json
 import os
+import shutil
 import struct
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,6 +152,56 @@ def test_a_render_that_cannot_stand_for_its_reference(shape):
 def test_a_device_that_does_not_exist_is_named(device):
     with pytest.raises(UserError, match="there is no device"):
         pick_device(device)
+
+
+UNREADABLE = """
+import os, sys
+from pathlib import Path
+from fujinsplat.capture.layout import find_scene, part_views
+from fujinsplat.capture.picture import read_rgb
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.files import explained, write_json
+from fujinsplat.synthesis.sheet import read_sheet
+
+train = Path("data/Hayate/train")
+tries = {
+    str(train / "1.png"): lambda path: read_rgb(Path(path)),
+    str(train): lambda path: part_views(find_scene("data", "Hayate"), "source"),
+    "data/Hayate": lambda path: part_views(find_scene("data", "Hayate"), "source"),
+    "data/captures.csv": lambda path: read_sheet("data"),
+}
+for path, read in tries.items():
+    mode = os.stat(path).st_mode
+    os.chmod(path, 0)
+    try:
+        read(path)
+    except UserError as error:
+        print(error)
+    except OSError as error:
+        print(explained(error))
+    os.chmod(path, mode)
+os.chmod(train, 0o555)
+try:
+    write_json(train / "x.json", {})
+except UserError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not os.geteuid() and not shutil.which("setpriv"), reason="root may read everything")
+def test_unreadable_files_and_folders_are_named_as_unreadable(tmp_path):
+    train = tmp_path / "data/Hayate/train"
+    train.mkdir(parents=True)
+    png(train / "1.png", 9, 9)
+    (tmp_path / "data/captures.csv").write_text("name,path,split")
+    plain = [] if os.geteuid() else ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [*plain, sys.executable, "-c", UNREADABLE]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    *unread, unwritten = done.stdout.splitlines()
+    assert len(unread) == 4, done.stderr
+    assert all("cannot be read: permission denied; give yourself the right to read it" in line for line in unread)
+    assert unwritten.endswith("x.json: permission denied; choose a results folder that you may write to")
 
 
 def test_what_may_not_be_read_is_said_to_be_so(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from fujinsplat.core.errors import UserError
+from fujinsplat.core.reading import reading
 from fujinsplat.core.settings import PAPER_ITERATIONS
 from fujinsplat.core.style import BLUE, GREY, MARKERS, ORANGE, VERMILION, WIDE, figure, panel
 from fujinsplat.evaluate.collect import read_metrics
@@ -90,7 +91,5 @@ def read_log(path: Path) -> list[dict]:
     """The lines of a training log; none when there is no such file."""
     if not path.is_file():
         return []
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-    except ValueError as error:
-        raise UserError(f"{path} is not a training log ({error}); train that scene again") from None
+    with reading(path, "training log", "train that scene again"):
+        return [dict(json.loads(line)) for line in path.read_text().splitlines() if line.strip()]
