@@ -109,10 +109,11 @@ def test_the_depth_network_is_found(tmp_path, monkeypatch):
     absent = doctor.depth_weights(SynthesisSettings())
     assert absent.state == NOTE and "synthesis.depth_model" in absent.remedy
     model = tmp_path / "hub" / "models--depth-anything--Depth-Anything-V2-Small-hf"
-    for path, text in (("refs/main", "abc"), ("snapshots/abc/model.safetensors", "weights")):
-        (model / path).parent.mkdir(parents=True, exist_ok=True)
-        (model / path).write_text(text)
-    assert "snapshots/abc (hub cache)" in doctor.depth_weights(SynthesisSettings()).text
+    pinned = SynthesisSettings().depth_revision
+    for revision, there in (("another", False), (pinned, True)):
+        (model / "snapshots" / revision).mkdir(parents=True)
+        (model / "snapshots" / revision / "model.safetensors").write_text("weights")
+        assert (f"snapshots/{pinned} (hub cache)" in doctor.depth_weights(SynthesisSettings()).text) == there
     folder = tmp_path / "own"
     folder.mkdir()
     assert doctor.depth_weights(SynthesisSettings(depth_model=str(folder))).state == BROKEN
