@@ -3,8 +3,8 @@
 Three kinds of torture go on side by side, on a tiny finished build that is made first (or given with `--build`):
 
 - kills: a job of a rule, each rule as likely as any other, is killed at a random moment (itself, its Snakemake, or
-  both), up to twice; then the build is resumed. Its outputs must be those of the undisturbed build, it must have opened
-  what it did there, and no litter may be left. So many killers work as there are cores;
+  both), up to four times; then the build is resumed. Outputs must be those of the undisturbed build, it must open
+  what it opened there, and no litter may be left. So many killers work as there are cores;
 - mutations: a file of each kind is cut, flipped, emptied, exchanged or has its header changed, and its reader called.
   Anything but a result or one sentence counts: another exception, a crash, memory beyond a limit;
 - cheats: a job of a random rule opens clean twins or held views that it was not given, in a random way.
