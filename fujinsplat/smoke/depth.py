@@ -1,7 +1,8 @@
 """Depth of every pixel from the sparse points, and how far to believe it.
 
 Points are right where they are (to about one per cent) and say nothing between. Each pixel looks at the few nearest
-points its view sees: their middle is its depth, and their agreement is its trust.
+points its view sees: their middle is its depth, and it is trusted where they agree and lie around it. What is seen
+between the legs of a table has the table's points on one side and none of its own.
 """
 
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ CROWD = 24  # at most so many neighbours
 FRONT, HIDDEN = 0.15, 1.5  # a point is hidden when it lies this factor behind that quantile of its neighbourhood
 NEIGHBOURS = 7  # points a pixel looks at
 AGREE = 0.15  # spread (log) of the inner ones that still counts as one surface
+ASIDE = 0.6  # mean direction to the points (1: all on one side) from which they say nothing about what lies beside them
 BLOCK = 2  # pixels: neighbours are looked up once per block
 
 
@@ -62,9 +64,14 @@ def _view_depth(xyz: np.ndarray, camera: Camera) -> tuple[Tensor, Tensor, int]:
     from scipy.spatial import KDTree
 
     rows, columns = np.mgrid[0 : size[0] : BLOCK, 0 : size[1] : BLOCK] + 0.5 * BLOCK
-    near = KDTree(uv).query(np.stack([columns.ravel(), rows.ravel()], 1), k=NEIGHBOURS)[1]
+    pixels = np.stack([columns.ravel(), rows.ravel()], 1)
+    near = KDTree(uv).query(pixels, k=NEIGHBOURS)[1]
+    towards = uv[near] - pixels[:, None]
+    towards /= np.linalg.norm(towards, axis=2, keepdims=True) + 1e-6
+    beside = np.linalg.norm(towards.mean(1), axis=1) > ASIDE
     near = np.sort(z[near], 1)
-    both = np.stack([near[:, NEIGHBOURS // 2], np.log(near[:, -2] / near[:, 1])])
+    spread = np.where(beside, np.inf, np.log(near[:, -2] / near[:, 1]))
+    both = np.stack([near[:, NEIGHBOURS // 2], spread])
     both = torch.tensor(both.reshape(1, 2, *rows.shape), dtype=torch.float32)
     both = F.interpolate(both, scale_factor=BLOCK, mode="nearest")[0, :, : size[0], : size[1]]
     return both[0], both[1], len(z)

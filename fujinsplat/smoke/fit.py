@@ -15,7 +15,7 @@ from fujinsplat.smoke.settings import SmokeSettings
 TURNS, TURNS_WARM = 16, 5
 SOFT = 0.02  # optical depth within which the quantile's corner is rounded
 OUTLIER = 2.0  # residuals, in deviations, at which an observation has lost half of its weight
-HELD = 1e-4  # relative deviation of what is held
+HELD = 0.01  # relative deviation of the airlight from the pairs', and of the views' mean level and tilt from none
 REST = 3e-3  # steps smaller than this are the end
 STRIDE = 1.0  # the most an unknown moves in one turn
 

@@ -33,6 +33,17 @@ def test_depth_from_points_serves_as_well(smoky):
     assert float(error.std()) < 0.15
 
 
+def test_points_say_nothing_about_what_lies_beside_them(smoky):
+    """The wall's points gone, all that is left around the square are its own: the wall must not take their depth."""
+    square = smoky.points[smoky.points[:, 2] < 3]
+    assert len(square) < len(smoky.points)
+    points = point_depth(square, smoky.cameras)
+    wrong = (points.z / smoky.depth).log().abs() > 0.1
+    assert float(wrong.float().mean()) > 0.5
+    assert float((points.trusted & wrong).float().sum() / wrong.sum()) < 0.05
+    assert float(points.trusted[~wrong].float().mean()) > 0.5
+
+
 def test_levels_of_the_airlight_are_told_from_transmission(smoky):
     level = torch.tensor([1.03, 0.97, 1.01, 0.95, 0.99, 1.05, 0.96, 1.02, 0.98, 1.04])
     veil = torch.tensor(AIRLIGHT, dtype=torch.float32) * (1 - smoky.transmission[..., None])
