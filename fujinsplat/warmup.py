@@ -21,6 +21,9 @@ from pathlib import Path
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.runtime import use_threads
 
+# kernels of the flow are made for the registers that a curve's knots fill: these stand for all of the capacity study
+CAPACITIES = (16, 8, 32)
+
 
 def demo_world() -> None:
     """Ray casting, smoke, the camera's demosaicing."""
@@ -55,7 +58,8 @@ def flow_single() -> None:
     from fujinsplat.actions.fit import fit
     from fujinsplat.core.settings import ActionsSettings
 
-    fit(torch.rand(1, 8, 3), torch.rand(1, 8, 3), ActionsSettings(steps=1, pixels=8))
+    for M in CAPACITIES:
+        fit(torch.rand(1, 8, 3), torch.rand(1, 8, 3), ActionsSettings(steps=1, pixels=8), M=M)
 
 
 def flow_double() -> None:
@@ -64,8 +68,10 @@ def flow_double() -> None:
 
     from fujinsplat.flow import apply, invert, zeros
 
-    colours, action = torch.rand(8, 3, dtype=torch.float64), zeros().double()
-    invert(apply(colours, action), action)
+    colours = torch.rand(8, 3, dtype=torch.float64)
+    for M in CAPACITIES:
+        action = zeros(M=M).double()
+        invert(apply(colours, action, M=M), action, M=M)
 
 
 def gaussians() -> None:
@@ -111,7 +117,7 @@ def smoke() -> None:
     views, depth = torch.rand(2, 16, 16, 3).numpy(), np.ones((2, 16, 16), np.float32)
     trusted, pairs = np.ones((2, 16, 16), np.bool_), np.array([[0, 1], [1, 0]])
     kernels.regress_pairs(views, depth, trusted, cams, pairs, 1, 2, 2, 8)
-    tracks = kernels.find_tracks(views, depth, trusted, cams, pairs[:, 1:], 4, 1, 2)
+    tracks = kernels.find_tracks(views, depth, trusted, cams, pairs[:, 1:].copy(), 4, 1, 2)
     unknowns = np.ones(2 * (4 + kernels.OF_A_VIEW) + 3)
     n, weight = len(unknowns), np.ones(len(tracks[1]))
     kernels.consensus_equations(*tracks, unknowns, 2, 2, weight, 0.03, 0.3, 0.02, 1.0, np.zeros((n, n)), np.zeros(n))

@@ -54,6 +54,20 @@ class Workspace:
             raise AssertionError(f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
         return done
 
+    def make(self, *targets: str) -> None:
+        """The targets by the jobs that Snakemake plans, each in a process of its own, forked where torch is loaded.
+
+        A job's start is most of its time in a tiny world. What it is told, opens and writes is as in a real run.
+        """
+        planned = self.snakemake("--dry-run", "--printshellcmds", "--", *targets).stdout
+        script = "\n".join(re.findall(r"^Shell command: (.*)$", planned, re.M))
+        command = [sys.executable, str(ROOT / "tests/forked.py")]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
+        done = subprocess.run(
+            command, input=script, cwd=self.folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+
     def jobs(self, *arguments: str) -> dict[str, int]:
         """How many jobs of each rule a dry run would run."""
         done = self.snakemake("--dry-run", *arguments)
@@ -172,6 +186,27 @@ def _threads():
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(TORCH_THREADS)
+
+
+@pytest.fixture
+def fujinsplat(monkeypatch, capsys):
+    """`fujinsplat(*arguments, code=0)`: the command as typed, in this process; what it said on its way to `code`."""
+
+    def run(*arguments, code: int = 0) -> subprocess.CompletedProcess:
+        from fujinsplat.cli import main
+
+        monkeypatch.setattr(sys, "argv", ["fujinsplat", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            ended = 0
+        except SystemExit as end:
+            ended = end.code or 0
+        said = capsys.readouterr()
+        assert ended == code, said.err
+        return subprocess.CompletedProcess(sys.argv, ended, said.out, said.err)
+
+    return run
 
 
 @pytest.fixture

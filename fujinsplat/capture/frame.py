@@ -80,9 +80,9 @@ def read_frame(
 def _from_raw(view: View, path: Path, settings: CaptureSettings, size, max_side, for_raw: bool, shape) -> Frame:
     full = raw_size(path)
     array = path.suffix.lower() in DECODED_SUFFIXES
-    # half the mosaic's width still holds every pixel of the grid that is wanted
     target = max(size) if size else max_side
-    half = not array and target is not None and max(full) // 2 >= target
+    # half the mosaic's width still holds every pixel of the grid that is wanted; a twin is decoded as its source is
+    half = not array and max_side is not None and max(full) // 2 >= max_side
     raw = read_raw(path, settings, half)
     notes = raw.notes
     if view.rgb is not None:

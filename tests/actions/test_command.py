@@ -1,8 +1,5 @@
 """`fujinsplat actions` on a captured scene, as the rules call it."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -10,14 +7,7 @@ from fujinsplat import flow
 from fujinsplat.actions import population as P
 
 
-def fujinsplat(*arguments, code: int = 0) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "fujinsplat", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == code, done.stderr
-    return done
-
-
-def test_fit_veil_and_population(scene, tmp_path):
+def test_fit_veil_and_population(fujinsplat, scene, tmp_path):
     parts = ["--base", scene.base, "--source", scene.source, "--clean", scene.clean, "--scene", "Mine", "--threads", 1]
     fujinsplat(
         "actions", "fit", *parts, "--out", tmp_path / "a.safetensors", "--settings", '{"steps": 20, "pixels": 300}'
@@ -46,7 +36,7 @@ def gains() -> np.ndarray:
     return np.array(GAINS) / np.exp(np.log(GAINS).mean())
 
 
-def test_mistakes_end_in_one_sentence(scene, tmp_path):
+def test_mistakes_end_in_one_sentence(fujinsplat, scene, tmp_path):
     done = fujinsplat("actions", "population", "--out", tmp_path / "p.json", code=2)
     assert done.stderr.startswith("fujinsplat: give the scenes' files")
     (tmp_path / "bad.json").write_text("{}")

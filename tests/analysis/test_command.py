@@ -2,17 +2,8 @@
 
 import csv
 import json
-import subprocess
-import sys
 
 import pytest
-
-
-def fujinsplat(*arguments, code: int = 0) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "fujinsplat", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == code, done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +21,7 @@ def actions(scene, tmp_path_factory):
 
 
 @pytest.mark.parametrize("study", ["rank-one", "base-fidelity", "observability", "family"])
-def test_each_study_writes_its_five_files(scene, actions, tmp_path, study):
+def test_each_study_writes_its_five_files(fujinsplat, scene, actions, tmp_path, study):
     parts = {"source": scene.source, "clean": scene.clean, "base": scene.base, "actions": actions}
     wanted = {"family": ("source", "actions"), "observability": tuple(parts)}.get(study, ("source", "clean", "base"))
     options = [x for part in wanted for x in (f"--{part}", parts[part])]
@@ -54,7 +45,7 @@ def test_each_study_writes_its_five_files(scene, actions, tmp_path, study):
     assert "published on RealX3D" in header and len(list(csv.reader(header.splitlines()))) > 1
 
 
-def test_mismatched_lists_are_explained(scene, tmp_path):
+def test_mismatched_lists_are_explained(fujinsplat, scene, tmp_path):
     done = fujinsplat("analysis", "rank-one", "--source", scene.source, "--clean", scene.clean, "--base", scene.base,
                       "--base", scene.base, "--out", tmp_path, code=2)  # fmt: skip
     assert "1 --source, 1 --clean, 2 --base" in done.stderr and not list(tmp_path.iterdir())

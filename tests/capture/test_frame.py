@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
 
 from fujinsplat.capture.frame import read_frame
 from fujinsplat.capture.layout import View
@@ -85,3 +86,15 @@ def test_the_raw_may_keep_its_finer_grid(tmp_path, dng, scenery):
     view = View("a", tmp_path / "a.JPG", tmp_path / "a.dng")
     assert read_frame(view, SETTINGS).raw_linear.shape == (32, 48, 3)
     assert read_frame(view, SETTINGS, for_raw=True).raw_linear.shape == (128, 192, 3)
+
+
+@pytest.mark.parametrize("max_side", [None, 96, 60])
+def test_a_clean_twin_is_decoded_as_its_source_view_is(tmp_path, dng, scenery, max_side):
+    """The same shot twice: whichever way of demosaicing a size asks for, pairs are compared pixel by pixel."""
+    mosaic = dng.mosaic_of(scenery(1, 192, 128)) + np.random.default_rng(0).integers(0, 300, (128, 192))
+    dng.write(tmp_path / "a.dng", mosaic)
+    Image.fromarray(shown(scenery(1, 96, 64), dng.white_balance)).save(tmp_path / "a.png")
+    view = View("a", tmp_path / "a.png", tmp_path / "a.dng")
+    source = read_frame(view, SETTINGS, None, max_side)
+    twin = read_frame(view, SETTINGS, source.size, max_side)
+    assert (twin.raw_linear == source.raw_linear).all() and (twin.rgb_encoded == source.rgb_encoded).all()

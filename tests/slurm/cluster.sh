@@ -23,13 +23,14 @@ configure() {
   done
   touch "$state/configured"
   node=$(hostname -s)
-  memory=$(free -m | awk '/^Mem/ {print int($2 * 0.9)}')
   cat > "$conf/slurm.conf" <<CONF
 ClusterName=fujinsplat
 SlurmctldHost=$node(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
+SlurmdParameters=config_overrides
 AuthType=auth/munge
+AuthInfo=cred_expire=10
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -49,7 +50,7 @@ MinJobAge=3600
 KillWait=5
 OverTimeLimit=0
 GresTypes=gpu
-NodeName=$node NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$memory Gres=gpu:pretend:1 Feature=gpu16gb State=UNKNOWN
+NodeName=$node NodeAddr=127.0.0.1 CPUs=8 RealMemory=64000 Gres=gpu:pretend:1 Feature=gpu16gb State=UNKNOWN
 PartitionName=main Nodes=$node Default=YES MaxTime=INFINITE State=UP
 CONF
   echo "NodeName=$node Name=gpu Type=pretend File=/dev/null" > "$conf/gres.conf"

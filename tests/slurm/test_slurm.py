@@ -4,9 +4,12 @@ import filecmp
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,9 +23,17 @@ QUICK = (
 )
 DAEMONS = ("munged", "slurmctld", "slurmd", "slurmstepd")
 
+pytestmark = [
+    pytest.mark.skipif(
+        not os.environ.get("FUJINSPLAT_TEST_SLURM"),
+        reason="set FUJINSPLAT_TEST_SLURM=1 to start a SLURM on this machine (as root; several minutes)",
+    ),
+    pytest.mark.skipif(os.geteuid() != 0, reason="starting a SLURM needs root"),
+]
+
 NOT_RESULTS = ("logs", "benchmarks", "checkpoints")
 # these say how long the build took: they are there, and differ
-TELL_TIMES = ("figures/pipeline.", "tables/seven_scenes.", "report.html")
+TELL_TIMES = tuple(f"results/demo/tables/{table}." for table in ("baselines", "seven_scenes"))
 
 
 def running(*names: str) -> set[str]:
@@ -33,10 +44,6 @@ def running(*names: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    if not os.environ.get("FUJINSPLAT_TEST_SLURM"):
-        pytest.skip("set FUJINSPLAT_TEST_SLURM=1 to start a SLURM on this machine (as root; several minutes)")
-    if os.geteuid() != 0:
-        pytest.skip("starting a SLURM needs root")
     state = tmp_path_factory.mktemp("slurm")
     before = running(*DAEMONS)
     configuration = sorted(Path("/etc/slurm").glob("*.conf"))
@@ -52,16 +59,11 @@ def cluster(tmp_path_factory):
     assert sorted(Path("/etc/slurm").glob("*.conf")) == configuration
 
 
-def results(*folders: Path) -> list[Path]:
-    """Every file below results/ and data/ of any of the folders, but for logs and time sheets."""
-    names = {
-        path.relative_to(folder)
-        for folder in folders
-        for part in ("results", "data")
-        for path in (folder / part).rglob("*")
-        if path.is_file() and not any(name in path.relative_to(folder).parts for name in NOT_RESULTS)
-    }
-    return sorted(names)
+def results(folder: Path) -> list[Path]:
+    """Every file below results/ and data/, but for logs and time sheets."""
+    files = [path for part in ("results", "data") for path in (folder / part).rglob("*") if path.is_file()]
+    names = [path.relative_to(folder) for path in files]
+    return [name for name in names if not any(part in NOT_RESULTS for part in name.parts)]
 
 
 def submitted(run: str) -> list[dict[str, str]]:
@@ -76,85 +78,112 @@ def run_name(log: str) -> str:
     return log.split("SLURM run ID: ")[1].split()[0]
 
 
-def test_a_cluster_run_gives_the_files_of_a_local_one(cluster, built, make_workspace, tmp_path):
-    scenes = built.config()["datasets"]["demo"]["scenes"]
-    workspace = make_workspace(tmp_path, scenes, build="main")
-    planned = sum(workspace.jobs().values())
-    done = workspace.snakemake(*PROFILE, *QUICK, timeout=3000)
-    names = results(built.folder, workspace.folder)
-    assert len(names) > 100, "a whole build has more files"
-    differing = workspace.differing(built, names)
-    assert [name for name in differing if not name.startswith(tuple(f"results/demo/{one}" for one in TELL_TIMES))] == []
-    assert all((workspace.folder / name).is_file() for name in names)
+@dataclass
+class Run:
+    """A Snakemake of its own beside the tests; `log` holds what it says."""
 
-    run = run_name(done.stdout + done.stderr)
-    assert run.startswith("fujinsplat_")
-    jobs = submitted(run)
-    assert {job["JobState"] for job in jobs} == {"COMPLETED"}
-    assert len(jobs) < 0.8 * planned, "short jobs share submissions"
-    assert not [job for job in jobs if "gpu" in job.get("TresPerJob", "")], "device: cpu asks for no GPU"
-    training = next(job for job in jobs if "rule_splat_train" in job["Comment"] and "Hayate" in job["Comment"])
-    logs = list((workspace.folder / "logs/slurm/rule_splat_train").rglob(f"{training['JobId']}.log"))
-    assert len(logs) == 1 and "Hayate" in logs[0].parent.name, "rule and wildcards lead to a job's log"
+    process: subprocess.Popen
+    log: Path
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def jobs(self) -> list[dict[str, str]]:
+        return submitted(run_name(self.said))
+
+    def wait_for(self, happened, seconds: int = 240) -> None:
+        deadline = time.monotonic() + seconds
+        while not happened():
+            assert time.monotonic() < deadline and self.process.poll() is None, self.said[-3000:]
+            time.sleep(0.2)
+
+    def ends(self, seconds: int = 300) -> int:
+        try:
+            return self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self.said[-3000:]) from None
 
 
-def test_a_cancelled_training_continues_from_its_checkpoint(cluster, built, tmp_path):
-    target = "results/demo/gaussians/Kogarashi/raw_base.ply"
-    copies = {}
-    for name in ("local", "slurm"):
-        shutil.copytree(built.folder, tmp_path / name, symlinks=True)
-        copies[name] = type(built)(tmp_path / name)
+@pytest.fixture(scope="module")
+def start(cluster, tmp_path_factory) -> Iterator:
+    """`start(folder, *arguments)` gives a Run; those that still run at the end are ended."""
+    runs = []
+
+    def begin(folder: Path, *arguments: str) -> Run:
+        log = tmp_path_factory.mktemp("run") / "snakemake.log"
+        command = [sys.executable, "-m", "snakemake", *PROFILE, *QUICK, *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with log.open("w") as stream:
+            runs.append(Run(subprocess.Popen(command, cwd=folder, env=environment, stdout=stream, stderr=stream), log))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.process.kill()
+        run.process.wait()
+
+
+SNAKEFILE = ("--snakefile", str(ROOT / "Snakefile"))
+MODEL = "results/demo/gaussians/Kogarashi/raw_base.linear.safetensors"
+LOG = "results/demo/logs/splat/train/Kogarashi.raw_base.log"
+STATE = "results/demo/checkpoints/Kogarashi/raw_base/state.pt"
+
+
+@pytest.fixture(scope="module")
+def longer_training(built, tmp_path_factory):
+    """`longer_training()`: a copy of the build in which one training is to be made again, and takes a while."""
+
+    def copy():
+        folder = tmp_path_factory.mktemp("training") / "copy"
+        shutil.copytree(built.folder, folder, symlinks=True)
+        made = type(built)(folder)
         config = built.config()
         config["datasets"]["demo"]["settings"]["splat"].update(iterations=1500, checkpoint_seconds=1)
-        copies[name].write_config(config)
-    copies["local"].snakemake(target)
+        made.write_config(config)
+        (folder / LOG).unlink()
+        return made
 
-    workspace = copies["slurm"]
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), target]
-    command += [*PROFILE, *QUICK, "--retries", "0"]
-    log = tmp_path / "first.log"
-    with log.open("w") as stream:
-        process = subprocess.Popen(command, cwd=workspace.folder, stdout=stream, stderr=subprocess.STDOUT)
-    try:
-        checkpoints = workspace.folder / "results/demo/checkpoints/Kogarashi/raw_base"
-        deadline = time.monotonic() + 240
-        while not (checkpoints.is_dir() and any(checkpoints.iterdir())):
-            assert time.monotonic() < deadline and process.poll() is None, log.read_text()[-3000:]
-            time.sleep(0.2)
-        jobs = submitted(run_name(log.read_text()))
-        subprocess.run(["scancel", *(job["JobId"] for job in jobs if job["JobState"] == "RUNNING")], check=True)
-        assert process.wait(timeout=120) != 0, "the cancelled job fails the run"
-    finally:
-        process.kill()
-        process.wait()
-    assert [job["JobState"] for job in submitted(run_name(log.read_text()))] == ["CANCELLED"]
-    assert not (workspace.folder / target).exists(), "nothing half-written is taken as done"
-
-    workspace.snakemake(target, *PROFILE, *QUICK)
-    said = (workspace.folder / "results/demo/logs/splat/train/Kogarashi.raw_base.log").read_text()
-    assert "continuing at iteration" in said
-    model = "results/demo/gaussians/Kogarashi/raw_base.linear.safetensors"
-    assert filecmp.cmp(copies["local"].folder / model, workspace.folder / model, shallow=False)
+    return copy
 
 
-def test_rules_that_profit_from_a_gpu_are_given_one_unless_the_config_says_cpu(cluster, copy_of_build):
-    """Two renders of the real workflow share a bundle, and in turns the pretend GPU (torch sees none: uses the CPU)."""
-    config = copy_of_build.config()
-    config["device"] = "auto"
-    copy_of_build.write_config(config)
-    targets = [f"results/demo/renders/Kogarashi/{variant}" for variant in ("raw_base", "fujinsplat")]
-    folders = [copy_of_build.folder / target for target in targets]
-    before = {path: path.read_bytes() for folder in folders for path in folder.iterdir()}
-    for folder in folders:
-        shutil.rmtree(folder)
-    done = copy_of_build.snakemake(*targets, "--rerun-triggers", "mtime", *PROFILE, *QUICK)
-    (job,) = submitted(run_name(done.stdout + done.stderr))
-    assert job["TresPerJob"] == "gres:gpu:1"
-    assert {path: path.read_bytes() for folder in folders for path in folder.iterdir()} == before
+@pytest.fixture(scope="module")
+def undisturbed(longer_training) -> Path:
+    """That training's model, made here and in one go."""
+    workspace = longer_training()
+    workspace.snakemake(MODEL)
+    return workspace.folder / MODEL
+
+
+def words_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+
+
+def pids_in(folder: Path) -> list[int]:
+    """Processes that work in this folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cwd").readlink() == folder:
+                found.append(int(entry.name))
+        except OSError:  # it has ended
+            pass
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def killed_for_time(start, longer_training):
+    """(workspace, Run) of a training that takes longer than SLURM's shortest limit; it begins before other tests."""
+    workspace = longer_training()
+    run = start(workspace.folder, *SNAKEFILE, MODEL, "--set-resources", "splat_train:runtime=1")
+    run.wait_for((workspace.folder / STATE).exists)
+    training = next(pid for pid in pids_in(workspace.folder) if "train" in words_of(pid))
+    os.kill(training, signal.SIGSTOP)  # from here on it is too slow, until SLURM ends it
+    return workspace, run
 
 
 # three jobs as the rules make them, each over one limit or in need of a device
-SNAKEFILE = """
+LIMITS = """
 from fujinsplat.workflow import Plan
 
 rule all:
@@ -177,28 +206,51 @@ rule gpu:
 """
 
 
-def test_jobs_over_their_memory_or_time_are_retried_with_more_and_a_gpu_is_given(cluster, tmp_path):
-    """The minute of the time limit is SLURM's smallest; the job keeps what it did, as a training does."""
-    (tmp_path / "Snakefile").write_text(SNAKEFILE)
-    (tmp_path / "seconds.log").touch()
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", *PROFILE, *QUICK],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    text = done.stdout + done.stderr
-    assert done.returncode == 0, text[-4000:]
-    assert (tmp_path / "gpu.txt").read_text().strip() == "device=0"
-    jobs = submitted(run_name(text))
-    ends = {rule: [j["JobState"] for j in jobs if j["Comment"] == f"rule_{rule}"] for rule in ("memory", "time", "gpu")}
-    assert ends["gpu"] == ["COMPLETED"]
-    assert sorted(ends["time"]) == ["COMPLETED", "TIMEOUT"]
-    assert ends["memory"].count("COMPLETED") == 1 and len(ends["memory"]) == 2, ends
-    assert "mem_mb=1000" in text and "runtime=2" in text, "the second attempts ask for twice as much"
+@pytest.fixture(scope="module", autouse=True)
+def over_limits(start, tmp_path_factory):
+    """(folder, Run) of LIMITS, which mostly waits: it begins before the other tests."""
+    folder = tmp_path_factory.mktemp("limits")
+    (folder / "Snakefile").write_text(LIMITS)
+    (folder / "seconds.log").touch()
+    return folder, start(folder)
+
+
+def test_a_cluster_run_gives_the_files_of_a_local_one(cluster, built, make_workspace, tmp_path):
+    """From RAW to scores and tables; figures, studies and the report are jobs like the others."""
+    scenes = built.config()["datasets"]["demo"]["scenes"]
+    workspace = make_workspace(tmp_path, scenes, build="main")
+    targets = [str(path.relative_to(built.folder)) for path in (built.folder / "results/demo/tables").glob("*.md")]
+    planned = sum(workspace.jobs(*targets).values())
+    done = workspace.snakemake(*PROFILE, *QUICK, "--", *targets, timeout=1200)
+    names = results(workspace.folder)
+    assert len(names) > 100 and set(map(Path, targets)) <= set(names)
+    assert [name for name in workspace.differing(built, names) if not name.startswith(TELL_TIMES)] == []
+
+    run = run_name(done.stdout + done.stderr)
+    assert run.startswith("fujinsplat_")
+    jobs = submitted(run)
+    assert {job["JobState"] for job in jobs} == {"COMPLETED"}
+    assert len(jobs) < 0.8 * planned, "short jobs share submissions"
+    assert not [job for job in jobs if "gpu" in job.get("TresPerJob", "")], "device: cpu asks for no GPU"
+    training = next(job for job in jobs if "rule_splat_train" in job["Comment"] and "Hayate" in job["Comment"])
+    logs = list((workspace.folder / "logs/slurm/rule_splat_train").rglob(f"{training['JobId']}.log"))
+    assert len(logs) == 1 and "Hayate" in logs[0].parent.name, "rule and wildcards lead to a job's log"
+
+
+def test_rules_that_profit_from_a_gpu_are_given_one_unless_the_config_says_cpu(cluster, copy_of_build):
+    """Two renders of the real workflow share a bundle, and in turns the pretend GPU (torch sees none: uses the CPU)."""
+    config = copy_of_build.config()
+    config["device"] = "auto"
+    copy_of_build.write_config(config)
+    targets = [f"results/demo/renders/Kogarashi/{variant}" for variant in ("raw_base", "fujinsplat")]
+    folders = [copy_of_build.folder / target for target in targets]
+    before = {path: path.read_bytes() for folder in folders for path in folder.iterdir()}
+    for folder in folders:
+        shutil.rmtree(folder)
+    done = copy_of_build.snakemake(*targets, "--rerun-triggers", "mtime", *PROFILE, *QUICK)
+    (job,) = submitted(run_name(done.stdout + done.stderr))
+    assert job["TresPerJob"] == "gres:gpu:1"
+    assert {path: path.read_bytes() for folder in folders for path in folder.iterdir()} == before
 
 
 # jobs as ours are on a GPU: each says which device it was given, and when it had it
@@ -222,26 +274,18 @@ fill_in(workflow, log="logs/{job}", benchmark="benchmarks/{job}", conda="none.ya
 """
 
 
-def test_two_jobs_never_share_a_gpu_and_its_kind_comes_from_the_profile(cluster, tmp_path):
+def test_two_jobs_never_share_a_gpu_and_its_kind_comes_from_the_profile(start, tmp_path):
     """One pretend GPU, three jobs; those without a GPU are asked for no model and no feature."""
     (tmp_path / "Snakefile").write_text(GPU_JOBS)
+    (tmp_path / "none.yaml").touch()
     kind = ("--default-resources", "mem_mb=200", "runtime=5", "gpu_model=pretend", "gpu_constraint=gpu16gb")
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", *PROFILE, *QUICK, *kind],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    text = done.stdout + done.stderr
-    assert done.returncode == 0, text[-4000:]
+    run = start(tmp_path, *kind)
+    assert run.ends() == 0, run.said[-4000:]
     turns = [(tmp_path / "gpu" / str(job)).read_text().split() for job in range(3)]
     assert {device for _, device, _ in turns} == {"0"}
     times = sorted((float(begin), float(end)) for begin, _, end in turns)
     assert all(first[1] <= second[0] for first, second in itertools.pairwise(times)), "one after the other"
-    jobs = submitted(run_name(text))
+    jobs = run.jobs()
     with_gpu = [job for job in jobs if "stage_gpu" in job["Comment"]]
     without = [job for job in jobs if "stage_cpu" in job["Comment"]]
     assert len(with_gpu) == 3 and {job["TresPerJob"] for job in with_gpu} == {"gres:gpu:pretend:1"}
@@ -249,50 +293,58 @@ def test_two_jobs_never_share_a_gpu_and_its_kind_comes_from_the_profile(cluster,
     assert {(job.get("TresPerJob"), job["Features"]) for job in without} == {(None, "(null)")}
 
 
-def long_training(built, folder, name: str):
-    """A copy of the build in which one training takes more than a minute."""
-    shutil.copytree(built.folder, folder / name, symlinks=True)
-    copy = type(built)(folder / name)
-    config = built.config()
-    config["datasets"]["demo"]["settings"]["splat"].update(iterations=20000, max_gaussians=3000, checkpoint_seconds=2)
-    copy.write_config(config)
-    return copy
+def continued(workspace, undisturbed: Path) -> bool:
+    """Whether the training went on from its checkpoint and ended as if nothing had happened."""
+    return (
+        "continuing at iteration" in (workspace.folder / LOG).read_text()
+        and filecmp.cmp(workspace.folder / MODEL, undisturbed, shallow=False)
+        and not (workspace.folder / STATE).exists()
+    )
 
 
-MODEL = "results/demo/gaussians/Kogarashi/raw_base.linear.safetensors"
-LOG = "results/demo/logs/splat/train/Kogarashi.raw_base.log"
+def test_a_cancelled_training_continues_from_its_checkpoint(start, longer_training, undisturbed):
+    workspace = longer_training()
+    run = start(workspace.folder, *SNAKEFILE, MODEL, "--retries", "0")
+    run.wait_for((workspace.folder / STATE).exists)
+    subprocess.run(["scancel", *(job["JobId"] for job in run.jobs())], check=True)
+    assert run.ends() != 0, "the cancelled job fails the run"
+    assert [job["JobState"] for job in run.jobs()] == ["CANCELLED"]
+    assert not (workspace.folder / MODEL).exists(), "nothing half-written is taken as done"
+
+    again = start(workspace.folder, *SNAKEFILE, MODEL)
+    assert again.ends() == 0, again.said[-3000:]
+    assert continued(workspace, undisturbed)
 
 
-def test_a_training_killed_for_time_goes_on_when_it_is_tried_again(cluster, built, tmp_path):
-    """SLURM ends it after a minute, its shortest limit; each attempt starts where the last one was killed."""
-    workspace = long_training(built, tmp_path, "time")
-    limits = ("--set-resources", "splat_train:runtime=1", "--retries", "20")
-    done = workspace.snakemake(MODEL, *PROFILE, *QUICK, *limits, timeout=1500)
-    states = [job["JobState"] for job in submitted(run_name(done.stdout + done.stderr))]
-    assert states.count("TIMEOUT") >= 1 and states.count("COMPLETED") == 1, states
-    assert "continuing at iteration" in (workspace.folder / LOG).read_text()
-    assert not (workspace.folder / "results/demo/checkpoints/Kogarashi/raw_base").exists()
-
-
-def test_a_requeued_training_goes_on_from_its_checkpoint(cluster, built, tmp_path):
+def test_a_requeued_training_goes_on_from_its_checkpoint(start, longer_training, undisturbed):
     """As after the failure of a node: SLURM starts the same job again, on whatever node is free."""
-    workspace = long_training(built, tmp_path, "requeue")
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), MODEL, *PROFILE, *QUICK]
-    log = tmp_path / "snakemake.log"
-    with log.open("w") as stream:
-        process = subprocess.Popen(command, cwd=workspace.folder, stdout=stream, stderr=subprocess.STDOUT)
-    try:
-        state = workspace.folder / "results/demo/checkpoints/Kogarashi/raw_base/state.pt"
-        deadline = time.monotonic() + 240
-        while not state.exists():
-            assert time.monotonic() < deadline and process.poll() is None, log.read_text()[-3000:]
-            time.sleep(0.2)
-        (job,) = (job for job in submitted(run_name(log.read_text())) if job["JobState"] == "RUNNING")
-        subprocess.run(["scontrol", "requeue", job["JobId"]], check=True)
-        assert process.wait(timeout=900) == 0, log.read_text()[-3000:]
-    finally:
-        process.kill()
-        process.wait()
-    (again,) = (job for job in submitted(run_name(log.read_text())) if job["JobState"] == "COMPLETED")
-    assert again["Restarts"] == "1"
-    assert "continuing at iteration" in (workspace.folder / LOG).read_text()
+    workspace = longer_training()
+    run = start(workspace.folder, *SNAKEFILE, MODEL)
+    run.wait_for((workspace.folder / STATE).exists)
+    (job,) = run.jobs()
+    subprocess.run(["scontrol", "requeue", job["JobId"]], check=True)
+    assert run.ends() == 0, run.said[-3000:]
+    (again,) = run.jobs()
+    assert (again["JobState"], again["Restarts"]) == ("COMPLETED", "1")
+    assert continued(workspace, undisturbed)
+
+
+def test_jobs_over_their_memory_or_time_are_retried_with_more_and_a_gpu_is_given(over_limits):
+    """The minute of the time limit is SLURM's smallest; the job keeps what it did, as a training does."""
+    folder, run = over_limits
+    assert run.ends() == 0, run.said[-4000:]
+    assert (folder / "gpu.txt").read_text().strip() == "device=0"
+    jobs = run.jobs()
+    ends = {rule: [j["JobState"] for j in jobs if j["Comment"] == f"rule_{rule}"] for rule in ("memory", "time", "gpu")}
+    assert ends["gpu"] == ["COMPLETED"]
+    assert sorted(ends["time"]) == ["COMPLETED", "TIMEOUT"]
+    assert ends["memory"].count("COMPLETED") == 1 and len(ends["memory"]) == 2, ends
+    assert "mem_mb=1000" in run.said and "runtime=2" in run.said, "the second attempts ask for twice as much"
+
+
+def test_a_training_killed_for_time_goes_on_when_it_is_tried_again(killed_for_time, undisturbed):
+    workspace, run = killed_for_time
+    assert run.ends() == 0, run.said[-3000:]
+    states = [job["JobState"] for job in run.jobs()]
+    assert states.count("TIMEOUT") >= 1 and states.count("COMPLETED") == 1, states
+    assert continued(workspace, undisturbed)

@@ -22,7 +22,7 @@ from fujinsplat.splat.render import render_encoded, render_folder, resized
 
 @pytest.fixture
 def model():
-    from conftest import world
+    from tests.splat.conftest import world
 
     made = world(300)
     with torch.no_grad():
@@ -99,7 +99,7 @@ def test_linear_model_round_trip(model, tmp_path, cameras):
 
 
 def test_refit_shows_a_lone_gaussian_in_its_display_colour(cameras):
-    from conftest import world
+    from tests.splat.conftest import world
 
     one = world(1)
     with torch.no_grad():

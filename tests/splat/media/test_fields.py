@@ -60,7 +60,7 @@ def test_both_pictures_come_back_from_disk(scene_files, tmp_path, name):
 
 
 def test_a_model_without_a_medium_has_no_second_picture(scene_files):
-    from conftest import world
+    from tests.splat.conftest import world
 
     with pytest.raises(UserError, match="leave out --medium"):
         render_through_medium(world(10), read_cameras(scene_files.cameras, "held")[0])

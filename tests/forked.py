@@ -1,0 +1,38 @@
+"""Jobs of a plan one after the other: shell commands as `plan.job` makes them, one per line of standard input."""
+
+import os
+import shlex
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from fujinsplat.cli import main
+
+# what nearly every job loads before it works
+for name in ("matplotlib.figure", "fujinsplat.flow.fused", "fujinsplat.isp.fused", "fujinsplat.splat.train"):
+    import_module(name)
+
+
+def run(line: str) -> int:
+    """Exit status of one job, in a process of its own."""
+    before, command = line.split("; fujinsplat ")
+    command, log = command.removesuffix(" 2>&1").split(" 3>&2 > ")
+    (log,) = shlex.split(log)
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
+    os.dup2(2, 3)
+    for stream in (1, 2):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+    words = dict(word.split("=", 1) for word in shlex.split(before.split(";")[0])[1:])
+    os.environ.update(words | {"FUJINSPLAT_PARENT": str(os.getppid())})
+    sys.argv = ["fujinsplat", *shlex.split(command)]
+    main()
+    sys.exit()
+
+
+if __name__ == "__main__":
+    for line in sys.stdin.read().splitlines():
+        if status := run(line):
+            sys.exit(f"{status}: {line}")
