@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text() + (ROOT / "docs" / "photos.md").read_text()
 
 
 def commands(program: str) -> list[list[str]]:
