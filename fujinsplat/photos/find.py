@@ -30,6 +30,7 @@ OTHERS = {
     ".mov": "a video: export single frames as JPEG",
     ".mp4": "a video: export single frames as JPEG",
 }
+SIGNATURE = "# Written by `fujinsplat photos`"  # how the config.yaml of a folder of results begins
 FEWEST = 3  # views that structure from motion can begin with
 
 
@@ -76,7 +77,7 @@ def _pictures(folder: Path, leave_out: set[Path], problems: list[str]) -> tuple[
     seen: set[Path] = set()
     for here, folders, names in os.walk(folder, followlinks=True):
         place = Path(here).resolve()
-        if place in seen or place in leave_out:  # a link back up, or what we made ourselves
+        if place in seen or place in leave_out or _ours(place):  # a link back up, or what we made ourselves
             folders.clear()
             continue
         seen.add(place)
@@ -94,6 +95,15 @@ def _pictures(folder: Path, leave_out: set[Path], problems: list[str]) -> tuple[
             elif suffix in OTHERS:
                 problems.append(f"{path} is {OTHERS[suffix]}")
     return raw, rgb
+
+
+def _ours(folder: Path) -> bool:
+    """Whether a folder holds results of an earlier run."""
+    config = folder / "config.yaml"
+    try:
+        return config.is_file() and config.read_bytes().startswith(SIGNATURE.encode())
+    except OSError:
+        return False
 
 
 def _key(path: Path) -> str:

@@ -20,7 +20,7 @@ from fujinsplat.core.runtime import exclusive
 from fujinsplat.core.validation import checked, nearest, stage_settings
 from fujinsplat.paths import at
 from fujinsplat.photos.arrange import arrange
-from fujinsplat.photos.find import Found, find, safe
+from fujinsplat.photos.find import SIGNATURE, Found, find, safe
 from fujinsplat.photos.given import Given, given_poses
 from fujinsplat.photos.presets import settings_of
 from fujinsplat.rows.registries import AllSettings
@@ -76,7 +76,7 @@ def run(request: Request) -> None:
         missing = arrange(found, out / "data" / scene, _given(request, found))
         for stem in missing:
             say(f"  not used: {stem}: the given poses do not know it")
-        config = _config(request, scene)
+        config = _config(request, scene, _smallest(found))
         write_config(out / "config.yaml", config)
         row = config["build"]
         targets = _targets(config, scene, row)
@@ -108,7 +108,15 @@ def _given(request: Request, found: Found) -> Given | None:
 # the config
 
 
-def _config(request: Request, scene: str) -> dict[str, Any]:
+def _smallest(found: Found) -> int | None:
+    """The longer side that all views have, where they are of several sizes: smoke is measured on views of one."""
+    from fujinsplat.capture.frame import stored_size
+
+    sides = {max(stored_size(view)) for view in found.views}
+    return min(sides) if len(sides) > 1 else None
+
+
+def _config(request: Request, scene: str, smallest: int | None) -> dict[str, Any]:
     """The whole config of this one scene: its dataset block and the row it is made with."""
     file = CHECKOUT / "config.yaml"
     if not (CHECKOUT / "Snakefile").is_file():
@@ -123,6 +131,10 @@ def _config(request: Request, scene: str) -> dict[str, Any]:
         rows[name] = known[name]
         names += [known[name]["like"]] if "like" in known[name] else []
     settings = settings_of(request.preset, request.size)
+    wanted = settings.get("capture", {}).get("max_side")
+    if smallest is not None and (wanted is None or wanted > smallest):
+        settings = settings_of(request.preset, smallest)
+        say(f"photographs of several sizes: all are brought to the smallest's {smallest} pixels")
     if request.tiff:
         settings["export"] = {"tiff": True}
     if request.settings:
@@ -135,7 +147,7 @@ def _config(request: Request, scene: str) -> dict[str, Any]:
 
 def write_config(path: Path, config: dict[str, Any]) -> None:
     """The config as a file, left alone when it says the same already."""
-    text = "# Written by `fujinsplat photos`; the next run of that command writes it again.\n"
+    text = f"{SIGNATURE}; the next run of that command writes it again.\n"
     text += yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
     if not path.is_file() or path.read_text() != text:
         with atomic_file(path) as temporary:

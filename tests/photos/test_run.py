@@ -8,10 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fujinsplat.core.errors import UserError
 from fujinsplat.photos.presets import PRESETS, settings_of
-from fujinsplat.photos.run import _snakemake
+from fujinsplat.photos.run import Request, _snakemake, run
 from fujinsplat.rows.registries import AllSettings
 
 TALKS = """
@@ -63,6 +64,20 @@ def test_presets_are_settings(preset):
     chosen = AllSettings.model_validate(settings_of(preset, 777))
     assert chosen.capture.max_side == 777
     assert AllSettings.model_validate(settings_of(preset, None)).splat.iterations <= AllSettings().splat.iterations
+
+
+def test_photographs_of_several_sizes_are_brought_to_one(tmp_path, capsys):
+    from PIL import Image
+
+    for number, size in enumerate([(1200, 800), (1200, 800), (600, 450)]):
+        Image.new("RGB", size).save(tmp_path / f"{number}.jpg")
+    for preset, side in (("quick", 480), ("usual", 600), ("full", 600)):
+        run(Request(tmp_path, tmp_path / preset, preset=preset, plan=True))
+        config = yaml.safe_load((tmp_path / preset / "config.yaml").read_text())
+        assert config["datasets"]["photos"]["settings"]["capture"]["max_side"] == side
+        said = capsys.readouterr().err
+        assert ("several sizes" in said) == (preset != "quick")
+        assert "3 RGB pictures" in said, "what an earlier run left in the folder is no photograph"
 
 
 def test_nothing_of_the_checkout_is_needed_in_the_working_folder():
