@@ -18,7 +18,7 @@ def test_the_contrasts_are_the_papers(rows):
 
 
 def test_labels_undo_veils_and_fitted_ones_better(rows):
-    """Thin veils are the published rule's worst bargain: at t = .9 it may cost more than it gives (METHOD)."""
+    """Thin veils are the published rule's worst bargain: at t = .9 it may cost more than it gives."""
     assert all(row["fitted"] > row["published"] + 5 for row in rows)
     assert all(row["published"] > row["nothing"] + 5 for row in rows if row["contrast"] < 0.5)
 
