@@ -11,11 +11,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from fujinsplat.core.errors import UserError
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 MOST_PIXELS = 2**28  # of one picture: more than any camera's
 MOST_SIDE = 2**16
 MOST_COUPLINGS, MOST_KNOTS = 1000, 10000
@@ -46,17 +47,17 @@ def unreadable(path: Path | str, error: Exception) -> bool:
     return denied or "os error 13" in str(error) or (os.path.exists(path) and not os.access(path, os.R_OK))
 
 
-def reader(what: str, remedy: str, place: int = 0) -> Callable[[F], F]:
+def reader(what: str, remedy: str, place: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A function whose argument number `place` is the path of a file that it reads."""
 
-    def decorate(function: F) -> F:
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
-        def read(*arguments: Any, **options: Any) -> Any:
-            path = arguments[place] if len(arguments) > place else options.get("path", "the file")
+        def read(*arguments: P.args, **options: P.kwargs) -> R:
+            path: Any = arguments[place] if len(arguments) > place else options.get("path", "the file")
             with reading(path, what, remedy):
                 return function(*arguments, **options)
 
-        return read  # type: ignore[return-value]
+        return read
 
     return decorate
 

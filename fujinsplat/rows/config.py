@@ -47,7 +47,7 @@ class Config(Checked):
         1, "seeds that rows are trained with, for all or by row; above 1 the tables show mean and deviation"
     )
     recipe: RecipeName = setting("ours", "paper: every row has the published recipe; `settings` come on top of it")
-    settings: AllSettings = setting(AllSettings(), "what differs from the defaults, by stage and part")  # type: ignore[valid-type]
+    settings: AllSettings = setting(AllSettings(), "what differs from the defaults, by stage and part")
 
     @model_validator(mode="after")
     def _names(self) -> "Config":

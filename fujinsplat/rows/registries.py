@@ -1,6 +1,6 @@
 """The four kinds of parts, each with its registry, and the settings of all of them together."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
@@ -22,6 +22,7 @@ def every_part() -> list[Part]:
 _OWN: dict[str, Any] = {part.name: (part.Settings, part.Settings()) for part in every_part() if part.has_settings}
 _OWN["smoke"] = (SmokeSettings, SmokeSettings())
 # one block per stage, and one per part that has settings, under the part's name
-AllSettings: type[StageSettings] = create_model(
-    "AllSettings", __base__=StageSettings, __doc__=StageSettings.__doc__, **_OWN
-)
+if TYPE_CHECKING:
+    AllSettings = StageSettings  # the parts' own blocks are known when it runs
+else:
+    AllSettings = create_model("AllSettings", __base__=StageSettings, __doc__=StageSettings.__doc__, **_OWN)
