@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import read_json
+from fujinsplat.core.reading import reading
 from fujinsplat.core.versions import installed
 from fujinsplat.evaluate.benchmarks import Run, read_runs
 from fujinsplat.evaluate.collect import Metrics, read_metrics
@@ -167,7 +168,8 @@ def _scene(
     ]
     view = inside(results, "view", scene=name)
     if outline.viewer:
-        scene.viewer = split_view(view.read_text()) if view.is_file() else f"{view.name} was not built"
+        with reading(view, "3D view", "remove it so that it is made again"):
+            scene.viewer = split_view(view.read_text()) if view.is_file() else f"{view.name} was not built"
         if isinstance(scene.viewer, str):
             missing.append(f"{name}: no 3D view. {scene.viewer}")
     return scene

@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -135,13 +135,13 @@ def make_view(ply: Path, cameras: Path, title: str) -> str:
         "title": title,
         "content": base64.b64encode(packed).decode(),
     }
-    return shell.replace(DATA_MARK, DATA_MARK + json.dumps(data).replace("</", "<\\/") + DATA_MARK)
+    return shell.replace(DATA_MARK, DATA_MARK + json.dumps(data).replace("<", "\\u003c") + DATA_MARK)
 
 
 def split_view(page: str) -> tuple[str, str] | str:
     """`(shell, data)` of a page, where `shell` has one mark to put the data at; or the sentence why there is none."""
     if MISSING_MARK in page:
-        return page.split("<p>", 1)[1].split("</p>")[0]
+        return unescape(page.split("<p>", 1)[1].split("</p>")[0])
     head, data, tail = page.split(DATA_MARK)
     return head + DATA_MARK + tail, data
 
