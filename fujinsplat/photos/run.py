@@ -211,7 +211,7 @@ def _snakemake(command: list[str], out: Path) -> None:
             if bar is not None:
                 bar.close()
     if code:
-        raise UserError(_failure(log))
+        raise UserError(in_own_names(_failure(log), out))
 
 
 def _interrupt(*_) -> None:
@@ -254,6 +254,14 @@ def _failure(log: Path) -> str:
         return told[-1]
     lines = [line for line in text.splitlines() if line.strip()]
     return "the workflow stopped:\n  " + "\n  ".join(lines[-6:]) + f"\nall of it is in {log}"
+
+
+def in_own_names(text: str, out: Path) -> str:
+    """Our links replaced by the photographs they stand for: those are what the user knows."""
+    for link in sorted((out / "data").glob("*/train/*"), reverse=True):
+        if link.is_symlink():
+            text = text.replace(str(link), os.readlink(link)).replace(str(link.relative_to(out)), os.readlink(link))
+    return text
 
 
 # results

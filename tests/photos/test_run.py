@@ -12,7 +12,7 @@ import yaml
 
 from fujinsplat.core.errors import UserError
 from fujinsplat.photos.presets import PRESETS, settings_of
-from fujinsplat.photos.run import Request, _snakemake, run
+from fujinsplat.photos.run import Request, _snakemake, in_own_names, run
 from fujinsplat.rows.registries import AllSettings
 
 TALKS = """
@@ -64,6 +64,13 @@ def test_presets_are_settings(preset):
     chosen = AllSettings.model_validate(settings_of(preset, 777))
     assert chosen.capture.max_side == 777
     assert AllSettings.model_validate(settings_of(preset, None)).splat.iterations <= AllSettings().splat.iterations
+
+
+def test_messages_name_the_photographs_and_not_our_links(tmp_path):
+    train = tmp_path / "data" / "trip" / "train"
+    train.mkdir(parents=True)
+    (train / "a_b.dng").symlink_to("/card/a b.DNG")
+    assert in_own_names("data/trip/train/a_b.dng is truncated", tmp_path) == "/card/a b.DNG is truncated"
 
 
 def test_photographs_of_several_sizes_are_brought_to_one(tmp_path, capsys):
