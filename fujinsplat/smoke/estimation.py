@@ -49,6 +49,8 @@ def estimate(
     found = pairs.regressions(small.pictures, small.depth, small.trusted, small.cams, partners, step)
     verdict.check_pairs(found)
     colour, kept = pairs.airlight(found)
+    if settings.airlight == "brightest":
+        colour = pairs.brightest(small.pictures)
 
     tracks = _tracks(small, partners, scale, settings)
     verdict.check_tracks(tracks)

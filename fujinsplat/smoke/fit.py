@@ -79,6 +79,9 @@ def start(tracks: Tracks, views: int, airlight: np.ndarray, settings: SmokeSetti
         own = bound[tracks.view == view]
         half = max(0.02, float(np.quantile(own, settings.quantile)) if len(own) else every) / 2
         unknowns[view, :nodes], unknowns[view, nodes], unknowns[view, nodes + 1] = half, half, 1
+    if settings.depth == "none":
+        unknowns[:, :nodes] *= 2
+        unknowns[:, nodes] = 0
     return np.concatenate([unknowns.ravel(), airlight])
 
 
@@ -145,6 +148,9 @@ def fit(tracks: Tracks, airlight: np.ndarray, unknowns: np.ndarray, settings: Sm
         weight, noise = _weights(*found)
         _priors(unknowns, airlight, prior, settings, matrix, right)
         matrix[np.arange(n), np.arange(n)] += 1e-6 * matrix.diagonal() + 1e-12
+        if settings.depth == "none":
+            slopes = np.arange(views) * size + nodes
+            matrix[slopes, slopes] += 1e12
         step = cho_solve(cho_factor(matrix, lower=True), right)
         unknowns += np.clip(step, -STRIDE, STRIDE)
         unknowns[below] = np.maximum(unknowns[below], 0)

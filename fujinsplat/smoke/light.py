@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fujinsplat.capture import Camera, HeldViews, SourceViews
-from fujinsplat.core.color import decode
+from fujinsplat.capture import Camera, SourceViews
 from fujinsplat.core.errors import UserError
 from fujinsplat.smoke.settings import SmokeSettings
 from fujinsplat.smoke.targets import SmokeTargets
@@ -30,12 +29,6 @@ def hazy_light(source: Path, cameras: list[Camera]) -> tuple[Tensor, Tensor]:
     white_balance = views.white_balance(cameras[0].stem).astype(np.float32)
     pictures = [_resized(views.raw(camera.stem) * white_balance, camera) for camera in cameras]
     return torch.stack(pictures), torch.from_numpy(white_balance)
-
-
-def picture_light(views: HeldViews) -> Tensor:
-    """All views `[V, h, w, 3]` as linear sRGB, decoded from the camera's pictures."""
-    light = np.stack([decode(views.rgb(stem).astype(np.float32) / 255) for stem in views.stems])
-    return torch.from_numpy(light.astype(np.float32))
 
 
 def smoke_light(

@@ -9,6 +9,8 @@ linear in the target as well, so noise is no bias in it.
 
 from torch import Tensor
 
+from fujinsplat.core.color import encode
+
 SLOPE = 0.58  # exponent: the display's curve is about x^0.42
 EPS = 0.02  # linear light below which the display's slope does not grow further
 SCALE = 0.25  # brings the loss to the size of the display loss, whose gradients the densification thresholds know
@@ -27,6 +29,11 @@ def linear_loss(rendered: Tensor, target: Tensor, weight: Tensor, edges: float =
     if edges:
         loss = loss + edges * ((off[1:] - off[:-1]).abs().mean() + (off[:, 1:] - off[:, :-1]).abs().mean())
     return SCALE * loss
+
+
+def display_loss(rendered: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    """Mean weighted L1 of the same pictures clipped to what a display shows, and encoded: noise below black is bias."""
+    return ((encode(rendered.clamp(0, 1)) - encode(target.clamp(0, 1))).abs() * weight[..., None]).mean()
 
 
 def depth_loss(depth: Tensor, alpha: Tensor, expected: Tensor, trusted: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ CELLS = (4, 3)
 LEAST = 40  # samples of a regression
 RELATED = 0.9  # correlation from which a regression counts
 TURNS = 10
+BRIGHTEST = 0.001  # share of pixels; the dark channel prior takes as many
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,13 @@ def regressions(pictures, depth, trusted, cams, partners, step: int) -> Regressi
     rows, which = rows[good], which[good]
     weight = rows[:, 0] * rows[:, 5] ** 2 / (1 - rows[:, 5] ** 2 + 1e-3)
     return Regressions(which, rows[:, 1], rows[:, 2:5], weight, found.shape[0] * found.shape[1])
+
+
+def brightest(pictures: np.ndarray) -> np.ndarray:
+    """A `[3]` as it is guessed from single pictures: the mean colour of their brightest thousandth."""
+    pixels = pictures.reshape(-1, 3)
+    light = pixels.sum(1)
+    return pixels[light >= np.quantile(light, 1 - BRIGHTEST)].mean(0, dtype=np.float64)
 
 
 def airlight(found: Regressions) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
 """Settings of the smoke estimate; docs/smoke.md says which worlds chose them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,14 @@ class SmokeSettings(Settings):
 
     width: Annotated[int, Field(ge=32)] = setting(320, "pictures are averaged down to at most this width to estimate")
     grid: tuple[Count, Count] = setting((8, 6), "nodes of a view's optical depth, across and down")
+    airlight: Literal["pairs", "brightest"] = setting(
+        "pairs", "its colour from what smoke changes between views, or the brightest pixels' (the usual guess)"
+    )
+    depth: Literal["points", "splats", "none"] = setting(
+        "points",
+        "distances of the points, of the splats where these are in doubt; splats: theirs alone, from hazy views on; "
+        "none: optical depth does not grow with distance",
+    )
     quantile: Fraction = setting(0.03, "share of surface points taken to be black: the level")
     cut: Positive = setting(0.3, "optical depth; a point this far beyond black is a wrong depth")
     consensus: Positive = setting(10.0, "weight of what views say about each other against the dark pixels")
@@ -23,6 +31,9 @@ class SmokeSettings(Settings):
     partners: Count = setting(24, "other views a view is compared with, at most")
     updates: tuple[Fraction, ...] = setting(
         (0.0, 0.1, 0.25, 0.45, 0.7), "shares of a training at which the smoke is estimated"
+    )
+    loss: Literal["linear", "display"] = setting(
+        "linear", "what training compares: unclipped linear light over the display's slope, or clipped encoded pictures"
     )
     floor: Positive = setting(0.03, "transmission below which nothing is cleared further")
     doubt: Fraction = setting(0.3, "weight of pixels whose depth is not trusted")

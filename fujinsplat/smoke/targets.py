@@ -6,6 +6,7 @@ render divided by `gain` and by the white balance is RAW of the clean scene, whi
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 from fujinsplat.capture import Camera
 from fujinsplat.smoke.depth import PointDepth, merged_depth, point_depth
 from fujinsplat.smoke.estimation import estimate
-from fujinsplat.smoke.loss import linear_loss
+from fujinsplat.smoke.loss import display_loss, linear_loss
 from fujinsplat.smoke.model import Smoke
 from fujinsplat.smoke.settings import SmokeSettings
 
@@ -40,6 +41,8 @@ class SmokeTargets:
         some = views.flatten()[:: max(1, views.numel() // 1_000_000)]
         self.gain = max(1.0, TARGET / max(float(some.quantile(BRIGHT)), 1e-6))
         self.smoke = estimate(views, cameras, self.points.z, self.points.trusted, self.settings)
+        if self.settings.depth == "splats":  # which are not there yet: until they are, views stay hazy
+            self.smoke = replace(self.smoke, keep=0.0)
 
     def __len__(self) -> int:
         return len(self.views)
@@ -63,12 +66,18 @@ class SmokeTargets:
         for view in range(len(self)):
             _, alpha, depth = render(view)
             depths.append(depth / alpha.clamp_min(0.05))
-        z, trusted = merged_depth(self.points, torch.stack(depths))
+        splats = torch.stack(depths)
+        if self.settings.depth == "splats":
+            z, trusted = splats, torch.ones_like(self.points.trusted)
+        else:
+            z, trusted = merged_depth(self.points, splats)
         self.smoke = estimate(self.views, self.cameras, z, trusted, self.settings, self.smoke)
         return self.smoke
 
     def loss(self, view: int, rendered: Tensor) -> Tensor:
-        """`linear_loss` of a render against this view's target."""
+        """Of a render against this view's target."""
+        if self.settings.loss == "display":
+            return display_loss(rendered, self.targets(view), self.weights(view))
         return linear_loss(rendered, self.targets(view), self.weights(view), self.settings.edges)
 
     def state(self) -> dict[str, Tensor]:
@@ -78,7 +87,5 @@ class SmokeTargets:
         return {name: getattr(smoke, name) for name in names} | {"keep": torch.tensor(smoke.keep)}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        from dataclasses import replace
-
         values = {name: value.to(self.views.device) for name, value in state.items() if name != "keep"}
         self.smoke = replace(self.smoke, **values, keep=float(state["keep"]))

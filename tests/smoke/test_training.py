@@ -2,7 +2,8 @@
 
 import torch
 
-from fujinsplat.smoke import SmokeTargets, depth_loss, linear_loss
+from fujinsplat.smoke import SmokeSettings, SmokeTargets, depth_loss, linear_loss
+from fujinsplat.smoke.loss import display_loss
 
 
 def test_noise_of_the_target_is_no_bias():
@@ -44,3 +45,23 @@ def test_targets_come_near_the_clean_views_and_resume(smoky):
     assert not torch.equal(again.targets(3), targets.targets(3))
     again.restore(targets.state())
     assert torch.equal(again.targets(3), targets.targets(3)) and torch.equal(again.weights(3), targets.weights(3))
+
+
+def test_clipped_and_encoded_the_same_noise_is_bias():
+    """What the row `smoke_display_loss` is there to show: it takes the mean of dark noisy targets for brighter."""
+    noise = torch.randn(64, 64, 3, generator=torch.Generator().manual_seed(0)) * 0.05
+    dark = noise - 0.02  # its median is below black
+    flat = torch.zeros(64, 64, 3, requires_grad=True)
+    display_loss(flat, dark, torch.ones(64, 64)).backward()
+    assert float(flat.grad.sum()) <= 0, "nothing pulls below black"
+    flat.grad = None
+    linear_loss(flat, dark, torch.ones(64, 64)).backward()
+    assert float(flat.grad.sum()) > 0
+
+
+def test_with_the_splats_depth_alone_views_stay_hazy_until_there_are_splats(smoky):
+    targets = SmokeTargets(smoky.views, smoky.cameras, smoky.points, SmokeSettings(depth="splats"))
+    assert torch.allclose(targets.targets(3), smoky.views[3] * targets.gain)
+    targets.reestimate(lambda i: (None, torch.ones_like(smoky.depth[i]), smoky.depth[i]))
+    off = (targets.targets(3) - smoky.clean[3] * targets.gain).abs().mean()
+    assert off < (smoky.views[3] - smoky.clean[3]).abs().mean() * targets.gain / 3
