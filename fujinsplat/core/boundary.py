@@ -92,8 +92,13 @@ class Boundary:
         sys.addaudithook(self._event)
 
     def _event(self, event: str, arguments: tuple) -> None:
-        if event in ("open", "os.link", "os.rename"):
+        if event in ("open", "os.link"):
             self._opened(arguments[0])
+        elif event == "os.rename":
+            self._opened(arguments[0])
+            self._moved(os.fsdecode(arguments[0]))
+        elif event == "os.symlink":
+            self._opened(os.path.join(os.path.dirname(os.fsdecode(arguments[1])), os.fsdecode(arguments[0])), False)
         elif event == "subprocess.Popen":
             words = arguments[1] if isinstance(arguments[1], (list, tuple)) else str(arguments[1]).split()
             for word in words:
@@ -103,7 +108,7 @@ class Boundary:
         if isinstance(path, int) or path is None:
             return
         path = os.fsdecode(path)
-        if path.startswith(_LIBRARIES):
+        if path.startswith(_LIBRARIES) and "/../" not in path:
             return
         real = os.path.realpath(path)
         # by both names: a link into a closed folder, and a link in one that leads elsewhere
@@ -117,6 +122,13 @@ class Boundary:
             if meant and place not in self.seen:
                 self.seen.add(place)
                 self._note(place)
+
+    def _moved(self, path: str) -> None:
+        """A folder above closed ones would take them to where nobody knows them."""
+        real = os.path.realpath(path)
+        if self._above(real) and not self._given("/".join(map(_finished, real.split("/")))):
+            self.refused.add(os.path.relpath(real))
+            raise Trespass(f"{self.job} must not move {os.path.relpath(real)}: clean twins or held views lie in it")
 
     def sentence(self, path: str, place: Place) -> str:
         what, need = {"clean": "a clean twin", "held": "a held view"}[place.kind], place.kind
@@ -234,5 +246,5 @@ class Boundary:
 
 # what Python and its packages consist of; none of it is anybody's picture
 _LIBRARIES = tuple(
-    dict.fromkeys(f"{path}/" for path in (sys.prefix, sys.base_prefix, "/usr", "/proc", "/sys", "/dev") if path != "/")
+    dict.fromkeys(f"{path}/" for path in (sys.prefix, sys.base_prefix, "/usr", "/sys", "/dev") if path != "/")
 )
