@@ -102,3 +102,18 @@ def test_commands_take_differences_inline_or_from_a_file(tmp_path):
         stage_settings(IspSettings, str(tmp_path / "absent.yaml"))
     with pytest.raises(UserError, match="not valid YAML"):
         stage_settings(IspSettings, "{joint_steps: [")
+
+
+def test_a_config_that_is_no_text_is_one_sentence(tmp_path):
+    """For Snakemake, which would show where in its own code that happened, and for `config check`."""
+    from snakemake.exceptions import WorkflowError
+
+    from fujinsplat.compat.snakemake_errors import check_text
+
+    path = tmp_path / "config.yaml"
+    path.write_bytes("scenes: [Föhn]".encode("latin-1"))
+    with pytest.raises(WorkflowError, match=r"config\.yaml is no UTF-8 text \(byte 10\); save it as UTF-8"):
+        check_text(str(path))
+    with pytest.raises(UserError, match=r"config\.yaml is no text .*; give inline JSON or a YAML file"):
+        stage_settings(Config, str(path))
+    check_text(str(tmp_path / "absent.yaml"))
