@@ -26,7 +26,7 @@ demo: $(READY)
 	@$(BIN)/fujinsplat report highlights results/demo
 
 test: $(READY)
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest --numprocesses $(CORES) --dist worksteal
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest --numprocesses $(CORES) --dist worksteal --durations 15
 
 # random kills, damaged files and cheating opens for MINUTES; prints counts and what was lost
 MINUTES ?= 10

@@ -157,6 +157,11 @@ def workflow_rules() -> dict[str, dict]:
     return json.loads(done.stdout)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the shared build first: it is made while other workers run the others, and the longest are no tail."""
+    items.sort(key=lambda item: "built" not in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def make_workspace():
     return workspace

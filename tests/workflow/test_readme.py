@@ -28,7 +28,7 @@ def yaml_blocks() -> list[dict]:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory) -> Path:
-    """The project as cloned, with the README's own dataset and variant added to config.yaml."""
+    """The project as cloned, with the README's own dataset and variant added to config.yaml, and fewer scenes."""
     folder = tmp_path_factory.mktemp("clone")
     for name in ("Snakefile", "rules", "fujinsplat", "profiles", "slurm", "envs"):
         (folder / name).symlink_to(ROOT / name)
@@ -36,7 +36,12 @@ def clone(tmp_path_factory) -> Path:
     grow = next(block for block in yaml_blocks() if "variants" in block)
     own = next(block for block in yaml_blocks() if "mine" in block["datasets"])
     assert grow["datasets"]["demo"]["scenes"][0] == config["datasets"]["demo"]["scenes"][0]
-    config["datasets"]["demo"]["scenes"] += grow["datasets"]["demo"]["scenes"][-1:]
+    scenes = config["datasets"]["demo"]["scenes"]
+    named = [scene for scene in scenes if re.search(rf"/{scene}\b", README)]
+    config["datasets"]["demo"]["scenes"] = [
+        *dict.fromkeys([*scenes[:1], *named]),
+        *grow["datasets"]["demo"]["scenes"][-1:],
+    ]
     config["variants"] |= grow["variants"]
     config["datasets"] |= own["datasets"]
     mine = config["datasets"]["mine"]
