@@ -49,7 +49,7 @@ MADE = {
     "splat/media/seasplat.py:SeaMedium.__init__": MOVED,
     "isp/objective.py:probe": MOVED,
     "isp/objective.py:difference_places": MOVED,
-    "splat/media/plain.py:draws": DRAWN,
+    "splat/media/plain.py:random_views": DRAWN,
     "splat/train.py:_Run._view_of": DRAWN,
 }
 # functions that an iteration runs: what waits for the GPU there costs more than its own work
