@@ -19,6 +19,7 @@ import random
 import shutil
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import Counter
@@ -72,6 +73,14 @@ def torment(name: str, build: Path, work: Path, until: float, seed: str) -> tupl
     """One tormentor at work: what it counted and what was lost. The clock is the machine's, not the process's."""
     counts, losses = Counter(), []
     work.mkdir()
+
+    def tell() -> None:
+        """So that a run that is stopped has not been for nothing."""
+        while True:
+            time.sleep(60)
+            print(f"  {name} so far: {counts.total()}, {len(losses)} losses", *losses[-1:], flush=True)
+
+    threading.Thread(target=tell, daemon=True).start()
     try:
         KINDS[name](build, work, until, random.Random(f"{seed}/{name}"), counts, losses)
     except Exception:
