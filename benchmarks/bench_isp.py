@@ -96,7 +96,7 @@ def run() -> list[dict]:
     )  # compiled before the clock runs
     fast = seconds(lambda: calibrate(views, settings), 1, warm=0)
     few = settings.model_copy(update={"warmup_steps": 0, "joint_steps": REFERENCE_UPDATES})
-    drawn = samples.draw(views, few)
+    drawn = samples.take(views, few)
     start = initial.initial_state(drawn, few, "the benchmark")
     once = seconds(lambda: calibration.optimise(start, drawn, few, use_reference=True), 1, warm=0)
     updates = settings.warmup_steps + settings.joint_steps
