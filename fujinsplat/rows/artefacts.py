@@ -62,6 +62,8 @@ ARTEFACTS: dict[str, Artefact] = {
 # settings that hold for a whole dataset: a row cannot have its own
 WHOLE_BLOCKS = ("demo", "motion", "capture", "evaluate", "analysis", "export", "report")
 SAMPLED = {"pixels", "summary", "seed", "shard", "depth", "depth_model", "depth_revision", "depth_batch"}
+# settings of a block that training alone reads: what is made before it is the same file
+OF_TRAINING = {"smoke": {"updates", "loss", "doubt", "edges"}}
 WHOLE_SETTINGS = {"synthesis": SAMPLED | {"calibration_captures"}, "controller": {"checkpoint"}}
 
 
@@ -99,14 +101,16 @@ def part_blocks(part: Part, settings: Any) -> set[str]:
 
 
 def differences(settings: Any, usual: Any, blocks: set[str]) -> list[tuple[str, str, Any]]:
-    """`(block, setting, value)` wherever two sets of settings differ within these blocks."""
+    """`(block, setting, value)` wherever two sets of settings differ within these blocks, for what is made from them
+    before training."""
     found = []
     for block in type(usual).model_fields:
         if block not in blocks or getattr(settings, block) == getattr(usual, block):
             continue
         mine, theirs = getattr(settings, block), getattr(usual, block)
+        passed_over = {*WHOLE_SETTINGS.get(block, ()), *OF_TRAINING.get(block, ())}
         for name in type(theirs).model_fields:
-            if getattr(mine, name) != getattr(theirs, name) and name not in WHOLE_SETTINGS.get(block, ()):
+            if getattr(mine, name) != getattr(theirs, name) and name not in passed_over:
                 found.append((block, name, getattr(mine, name)))
     return found
 
