@@ -46,7 +46,12 @@ def test_a_signal_ends_the_workflow_too(tmp_path, number):
         "try:\n    _snakemake([sys.executable, '-c', code], Path(sys.argv[1]))\n"
         "except UserError as error:\n    print(error)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, tmp_path],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as on a terminal, also in a background job
+    )
     log = tmp_path / "snakemake.log"
     for _ in range(600):
         if log.is_file() and log.read_text().strip():
