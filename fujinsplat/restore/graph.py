@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fujinsplat.core.errors import UserError
-from fujinsplat.restore.graph_ops import DTYPES, OPERATIONS
+from fujinsplat.restore.graph_ops import DTYPES, OPERATIONS, unknown
 from fujinsplat.restore.graph_patterns import PATTERNS
 
 
@@ -83,9 +83,12 @@ class Graph:
                 f"{folder / 'model.json'} is not a graph model with one input and one output ({error!r}); "
                 "fetch the model again"
             ) from None
-        unknown = sorted({node.operation for node in nodes.values()} - set(OPERATIONS) - {"Const", "Placeholder"})
-        if unknown:
-            raise UserError(f"{folder / 'model.json'} uses {', '.join(unknown)}, which this reader does not know")
+        strange = {unknown(node.operation, node.attributes) for node in nodes.values()} - {None}
+        if strange:
+            raise UserError(
+                f"{folder / 'model.json'} uses {', '.join(sorted(strange))}, which this reader does not know; "
+                "restore with the model's own program as the restorer's `command` instead"
+            )
         return Graph(nodes, weights, picture, output, precision)
 
     @torch.inference_mode()

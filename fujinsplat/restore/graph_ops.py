@@ -16,8 +16,6 @@ def whole(value: Tensor) -> list[int]:
 
 
 def _strided_slice(attributes: dict, x: Tensor, begin: Tensor, end: Tensor, stride: Tensor) -> Tensor:
-    if attributes.get("new_axis_mask") or attributes.get("ellipsis_mask"):
-        raise NotImplementedError("StridedSlice with new axes or an ellipsis")
     masks = [attributes.get(name, 0) for name in ("begin_mask", "end_mask", "shrink_axis_mask")]
     index = []
     for axis, (first, last, step) in enumerate(zip(whole(begin), whole(end), whole(stride), strict=True)):
@@ -47,8 +45,6 @@ def convolution(attributes: dict, x: Tensor, kernel: Tensor) -> Tensor:
 
 def _transposed_convolution(attributes: dict, sizes: Tensor, kernel: Tensor, x: Tensor) -> Tensor:
     """Conv2DBackpropInput, VALID: kernel `[kh, kw, out, in]`."""
-    if attributes["padding"] != "VALID":
-        raise NotImplementedError("Conv2DBackpropInput with SAME padding")
     weight = kernel.permute(3, 2, 0, 1).to(x.dtype)
     out = F.conv_transpose2d(x.permute(0, 3, 1, 2), weight, stride=attributes["strides"][1:3])
     return out.permute(0, 2, 3, 1)
@@ -125,3 +121,24 @@ OPERATIONS = {
     "Tanh": lambda a, x: x.tanh(),
     "Transpose": lambda a, x, order: x.permute(whole(order)),
 }
+
+
+def unknown(operation: str, attributes: dict) -> str | None:
+    """What of a node is not among these, in words; None when all of it is."""
+    if operation in ("Const", "Placeholder"):
+        return None
+    if operation not in OPERATIONS:
+        return operation
+    if attributes.get("new_axis_mask") or attributes.get("ellipsis_mask"):
+        return f"{operation} with new axes or an ellipsis"
+    if operation == "Conv2DBackpropInput" and attributes.get("padding") != "VALID":
+        return f"{operation} with {attributes.get('padding')} padding"
+    if operation == "Conv2D" and attributes.get("padding") not in ("SAME", "VALID"):
+        return f"{operation} with {attributes.get('padding')} padding"
+    if operation == "Cast" and attributes.get("DstT") is None:
+        return f"{operation} to another type than {', '.join(DTYPES)}"
+    if attributes.get("data_format", "NHWC") != "NHWC":
+        return f"{operation} with pictures laid out as {attributes['data_format']}"
+    if any(step != 1 for step in attributes.get("dilations") or ()):
+        return f"{operation} with dilation"
+    return None

@@ -197,10 +197,24 @@ def test_a_damaged_model_is_one_sentence(model):
         Graph.read(folder)
 
 
-def test_an_unknown_operation_is_named(tmp_path):
+UNKNOWN = {
+    "FusedEverything": ("FusedEverything", {}),
+    "StridedSlice with new axes or an ellipsis": ("StridedSlice", {"ellipsis_mask": {"i": "1"}}),
+    "Conv2DBackpropInput with SAME padding": ("Conv2DBackpropInput", {"padding": text("SAME"), "strides": strides(2)}),
+    "Conv2D with EXPLICIT padding": ("Conv2D", {"padding": text("EXPLICIT"), "strides": strides(1)}),
+    "Conv2D with dilation": ("Conv2D", {"padding": text("SAME"), "strides": strides(1), "dilations": strides(2)}),
+    "Conv2D with pictures laid out as NCHW": ("Conv2D", {"padding": text("SAME"), "data_format": text("NCHW")}),
+    "Cast to another type": ("Cast", {"DstT": {"type": "DT_HALF"}}),
+}
+
+
+@pytest.mark.parametrize("words", UNKNOWN)
+def test_an_unknown_operation_is_named(tmp_path, words):
+    """When the model is read, before any picture; an operation that is known in another form alone as well."""
     b = Builder()
-    b.write(tmp_path / "models", b.add("FusedEverything", "xs_0"))
-    with pytest.raises(UserError, match="uses FusedEverything"):
+    operation, attributes = UNKNOWN[words]
+    b.write(tmp_path / "models", b.add(operation, "xs_0", **attributes))
+    with pytest.raises(UserError, match=f"uses {words}.*does not know; "):
         Graph.read(tmp_path / "models")
 
 
