@@ -83,7 +83,7 @@ class Graph:
                 f"{folder / 'model.json'} is not a graph model with one input and one output ({error!r}); "
                 "fetch the model again"
             ) from None
-        strange = {unknown(node.operation, node.attributes) for node in nodes.values()} - {None}
+        strange = {words for node in nodes.values() if (words := unknown(node.operation, node.attributes))}
         if strange:
             raise UserError(
                 f"{folder / 'model.json'} uses {', '.join(sorted(strange))}, which this reader does not know; "
