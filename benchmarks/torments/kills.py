@@ -16,7 +16,7 @@ from random import Random
 from benchmarks.torments.builds import ROOT, command, environment
 
 sys.path.insert(0, str(ROOT))
-MISSING = ("--rerun-triggers", "mtime", "--quiet", "all")
+MISSING = ("--rerun-triggers", "mtime")
 PATIENCE = 1800.0  # seconds; torture may have to make do with what a busy machine leaves over
 MOST = 4  # kills of one job before it is left alone
 WHO = ("the job", "Snakemake", "both")

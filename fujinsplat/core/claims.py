@@ -26,7 +26,8 @@ from uuid import uuid4
 from fujinsplat.core.errors import UserError
 
 FRESH = 60.0  # seconds after which a claim that nobody keeps fresh is a dead one
-PATIENCE = 120.0  # seconds that an orphaned job is given to stop
+GRACE = 30.0  # seconds that an orphaned job is given to stop by itself; then it is killed
+PATIENCE = 120.0  # seconds after which a claim that nobody gives up is told to the person
 TOKEN = "FUJINSPLAT_CLAIM"  # in the environment of a job's own children: whose claim they work under
 ABANDONED = 600.0  # seconds after which an unfinished file that no job claims is litter
 
@@ -45,12 +46,12 @@ def born(pid: int) -> str | None:
         with open(f"/proc/{pid}/stat") as stream:
             words = stream.read().rpartition(")")[2].split()
         return None if words[0] in ("Z", "X") else words[19]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         if Path("/proc/self/stat").exists():
             return None
     except OSError:
-        return None
-    try:  # a system without /proc
+        pass
+    try:  # a system without /proc, or one that shows only its own
         os.kill(pid, 0)
     except ProcessLookupError:
         return None
@@ -71,6 +72,7 @@ class Holder:
     host: str = field(default_factory=socket.gethostname)
     since: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S"))
     token: str = field(default_factory=lambda: uuid4().hex)
+    pid_born: str | None = None
 
     @property
     def here(self) -> bool:
@@ -78,8 +80,17 @@ class Holder:
 
     @property
     def orphaned(self) -> bool:
-        """Whether the Snakemake that started it is gone; of another machine nobody can say."""
-        return self.here and self.parent_born is not None and born(self.parent) != self.parent_born
+        """Whether the Snakemake that started it is gone, perhaps before the job could look; of another machine nobody
+        can say."""
+        return self.here and self.parent != 0 and (not self.parent_born or born(self.parent) != self.parent_born)
+
+    def end(self) -> None:
+        """Kill it, unless its number belongs to another process by now. For orphans: they may not publish anyway."""
+        if self.here and self.pid_born and born(self.pid) == self.pid_born:
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+            except OSError:
+                pass
 
     def described(self) -> str:
         run = f"of the Snakemake with process {self.parent} in {self.folder}" if self.parent else f"in {self.folder}"
@@ -102,11 +113,13 @@ class Claims:
 
     def __init__(self, outputs: list[Path], parent: int, job: str):
         self.outputs = [Path(output).absolute() for output in outputs]
-        self.holder = Holder(os.getpid(), parent, born(parent) if parent else None, os.getcwd(), job)
+        me, parent_born = os.getpid(), born(parent) if parent else None
+        self.holder = Holder(me, parent, parent_born, os.getcwd(), job, pid_born=born(me))
         self._held: dict[Path, IO] = {}
         self._stopped = threading.Event()
 
     def take(self) -> None:
+        self.check()
         try:
             for output in sorted(self.outputs):  # in one order, so that no two jobs wait for each other
                 self._take(output)
@@ -117,7 +130,7 @@ class Claims:
         os.environ[TOKEN] = self.holder.token
 
     def _take(self, output: Path) -> None:
-        file, deadline, told = claim_file(output), time.monotonic() + PATIENCE, False
+        file, start, told = claim_file(output), time.monotonic(), False
         file.parent.mkdir(parents=True, exist_ok=True)
         while True:
             stream = file.open("a+")
@@ -129,7 +142,10 @@ class Claims:
                 raise UserError(
                     f"{output} is being made by {other.described()}; wait until that run has finished, or stop it"
                 )
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - start
+            if other is not None and waited > GRACE:
+                other.end()
+            if waited > PATIENCE:
                 who = other.described() if other else f"whoever holds {file}"
                 raise UserError(f"{output} is still held by {who}, though its Snakemake is gone; end it with kill")
             if other is not None and not told:
@@ -181,7 +197,7 @@ class Claims:
                 if reason := self.lost():
                     print(f"fujinsplat: {reason}; this job stops", file=sys.stderr, flush=True)
                     os.kill(os.getpid(), signal.SIGTERM)
-                    if not self._stopped.wait(30):
+                    if not self._stopped.wait(GRACE):
                         os._exit(143)
                     return
                 if time.monotonic() - touched > FRESH / 6:

@@ -81,6 +81,28 @@ def test_the_next_job_waits_for_an_orphan_and_its_own_result_stays(tmp_path, sta
     assert [path.name for path in tmp_path.iterdir()] == [out.name], "no claim and no unfinished file stays"
 
 
+def test_a_job_that_finds_its_snakemake_gone_does_not_begin(tmp_path, start, snakemake):
+    snakemake.kill()
+    snakemake.wait()
+    late = start("-c", HOLDS, tmp_path / "actions.safetensors", snakemake.pid, "old")
+    said = late.communicate(timeout=30)[1]
+    assert late.returncode != 0 and f"(process {snakemake.pid}) is gone; nothing is written" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_orphan_that_does_not_stop_is_killed(tmp_path, start, snakemake, monkeypatch):
+    out = tmp_path / "actions.safetensors"
+    deaf = HOLDS.replace("    claims.watch(every=0.05)\n", "")  # as in native code that lets no thread look
+    orphan = start("-c", deaf, out, snakemake.pid, "old")
+    assert orphan.stdout.readline() == "writing\n"
+    snakemake.kill()
+    snakemake.wait()
+    monkeypatch.setattr("fujinsplat.core.claims.GRACE", 0.3)
+    with holding([out], os.getpid(), "rule"):
+        assert orphan.wait(timeout=30) == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_two_runs_that_share_results_are_told_who_holds_what(tmp_path, start, snakemake):
     out = tmp_path / "model.safetensors"
     first = start("-c", HOLDS, out, snakemake.pid, "first")
