@@ -84,6 +84,13 @@ def test_a_datasets_overlay_is_checked_like_the_settings_themselves(config):
         checked(Config, config)
 
 
+@pytest.mark.parametrize("place", ["/", "data", "results"])
+def test_the_demos_captures_lie_where_its_rule_makes_them(config, place):
+    config["datasets"]["demo"]["external"] = place
+    with pytest.raises(UserError, match=f"datasets.demo.external is {place}; .* at data/demo/external"):
+        checked(Config, config)
+
+
 def test_an_overlay_changes_its_dataset_only(config):
     config["settings"] = {"splat": {"lambda_dssim": 0.3}}
     built = checked(Config, config)

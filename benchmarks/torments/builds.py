@@ -21,7 +21,8 @@ MORE = [
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "2", *words]
+    cores = str(len(os.sched_getaffinity(0)))
+    return [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", cores, *words]
 
 
 def environment() -> dict[str, str]:

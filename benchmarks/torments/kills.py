@@ -23,12 +23,12 @@ WHO = ("the job", "Snakemake", "both")
 LITTER = re.compile(r"\..*\.(part(\.\w+)?|old|claim)")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Job:
     rule: str
     outputs: tuple[str, ...]
     record: str  # what it opened
-    seconds: float
+    seconds: float  # that it took last
 
 
 def jobs_by_rule(build: Path) -> dict[str, list[Job]]:
@@ -102,20 +102,25 @@ def unlock(folder: Path, rng: Random) -> None:
 
 def attempted(run: subprocess.Popen, job: Job, who: str | None, rng: Random) -> int | None:
     """How a run ended that was left alone; None when it was killed."""
-    process = started(run) if who else None
-    if process is not None:
-        time.sleep(rng.random() * 1.1 * job.seconds)
-        if strike(run, process, who):
-            run.wait(timeout=PATIENCE)
-            return None
-    return run.wait(timeout=PATIENCE)
+    process, start = started(run), time.monotonic()
+    if process is not None and who:
+        try:
+            run.wait(timeout=rng.random() * 1.05 * job.seconds)
+        except subprocess.TimeoutExpired:
+            if strike(run, process, who):
+                run.wait(timeout=PATIENCE)
+                return None
+    code = run.wait(timeout=PATIENCE)
+    job.seconds = time.monotonic() - start
+    return code
 
 
 def lost(build: Path, folder: Path, job: Job, code: int | None, said: str) -> list[str]:
     """What is not as if the job had never been killed."""
     found = []
     if code:
-        found.append(f"the resumed build failed: {said[-300:]!r}")
+        sentences = [line for line in said.splitlines() if line.startswith("fujinsplat:")]
+        found.append(f"the resumed build failed: {(sentences or [said[-300:]])[-1]!r}")
     elif differing := outputs_differ(build, folder, job.outputs):
         found.append(f"{differing[0]} differs")
     if "Traceback" in said:
@@ -141,7 +146,7 @@ def started(run: subprocess.Popen) -> int | None:
                     return int(entry.name)
             except OSError:
                 continue
-        time.sleep(0.02)
+        time.sleep(0.05)
     return None
 
 

@@ -78,6 +78,12 @@ class Config(Checked):
                     row.settings(settings)
                 if block.made_by_demo and block.root != f"data/{name}":
                     raise ValueError(f"datasets.{name}.root: a dataset made by the demo lies at data/{name}")
+                made = [f"data/{other}/external" for other in self.datasets if self.datasets[other].made_by_demo]
+                if block.made_by_demo and block.external not in (None, *made):
+                    raise ValueError(
+                        f"datasets.{name}.external is {block.external}; a dataset made by the demo has its captures at "
+                        f"data/{name}/external"
+                    )
         except UserError as error:
             raise ValueError(str(error)) from None
         return self

@@ -34,7 +34,10 @@ class SynthesisPlan:
     def sheet(self, wildcards) -> str:
         """The folder when a rule makes it, otherwise its sheet: what must exist before shards can be named."""
         folder = self.folder(wildcards)
-        return folder if self._made(wildcards) else f"{folder}/{SHEET}"
+        if self._made(wildcards):
+            return folder
+        read_sheet(folder)  # its sentence, not Snakemake's
+        return f"{folder}/{SHEET}"
 
     def members(self, wildcards) -> list[str]:
         """The files of one shard."""
