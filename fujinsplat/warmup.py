@@ -134,9 +134,20 @@ def lenses() -> None:
     straighten_rgb(lens, np.zeros((16, 16, 3), np.uint8))
 
 
+def restorers() -> None:
+    """Layer normalisation of a dehazing network."""
+    import torch
+
+    from fujinsplat.restore.norm import layer_norm
+
+    for dtype in (torch.float32, torch.bfloat16):
+        layer_norm(torch.zeros(1, 8, dtype=dtype), torch.ones(8), torch.zeros(8), 1e-6)
+
+
 # the longest first, so that the cores finish together
 PARTS: dict[str, Callable[[], None]] = {
-    part.__name__: part for part in (base_isp, gaussians, channels, demo_world, flow_single, flow_double, smoke, lenses)
+    part.__name__: part
+    for part in (base_isp, gaussians, channels, demo_world, flow_single, flow_double, smoke, lenses, restorers)
 }
 
 

@@ -97,7 +97,7 @@ def _scene(scene: Scene, content: Content) -> str:
         view = f'<p class="gap">{escape(scene.viewer)}</p>' if scene.viewer else ""
     if scene.others:
         links = " · ".join(f'<a href="{escape(page)}">{escape(title)}</a>' for title, page in scene.others)
-        view += f'\n<p class="numbers">Other methods in 3D: {links}</p>'
+        view += f'\n<p class="others">Other methods in 3D: {links}</p>'
     return f"""<article class="scene" id="scene-{name}">
 <header><h3>{name}</h3><p class="numbers">{" · ".join(numbers)}</p></header>
 {slider}

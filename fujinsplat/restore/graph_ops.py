@@ -50,9 +50,14 @@ def _transposed_convolution(attributes: dict, sizes: Tensor, kernel: Tensor, x: 
     return out.permute(0, 2, 3, 1)
 
 
-def einsum(attributes: dict, *operands: Tensor) -> Tensor:
+def _alike(operands: tuple[Tensor, ...]) -> list[Tensor]:
+    """All in the shortest of their types, which products run in."""
     common = min((x.dtype for x in operands), key=lambda dtype: dtype.itemsize)
-    return torch.einsum(attributes["equation"], *(x.to(common) for x in operands))
+    return [x.to(common) for x in operands]
+
+
+def einsum(attributes: dict, *operands: Tensor) -> Tensor:
+    return torch.einsum(attributes["equation"], *_alike(operands))
 
 
 def _cast(attributes: dict, x: Tensor) -> Tensor:
@@ -83,7 +88,7 @@ OPERATIONS = {
     "AddV2": lambda a, x, y: x + y,
     "BroadcastTo": lambda a, x, shape: x.expand(whole(shape)),
     "Cast": _cast,
-    "ConcatV2": lambda a, *xs: torch.cat(xs[:-1], int(xs[-1])),
+    "ConcatV2": lambda a, *xs: torch.cat(_alike(xs[:-1]), int(xs[-1])),
     "Conv2D": convolution,
     "Conv2DBackpropInput": _transposed_convolution,
     "Einsum": einsum,

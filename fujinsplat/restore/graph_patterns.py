@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from fujinsplat.compat.onednn import linear
 from fujinsplat.restore.graph_ops import same_padding, whole
+from fujinsplat.restore.norm import layer_norm as normalised
 
 if TYPE_CHECKING:
     from fujinsplat.restore.graph import Program
@@ -140,8 +141,7 @@ def layer_norm(program: "Program", name: str) -> Found:
                 x, scale, epsilon = found
                 weight, shift = (value.reshape(-1).contiguous() for value in (scale, shift))
                 if weight.numel() == shift.numel():
-                    size = (weight.numel(),)
-                    return partial(F.layer_norm, normalized_shape=size, weight=weight, bias=shift, eps=epsilon), (x,)
+                    return partial(normalised, weight=weight, bias=shift, epsilon=epsilon), (x,)
     return None
 
 

@@ -13,6 +13,7 @@ from fujinsplat.restore import RestorerSettings, restore
 from fujinsplat.restore import graph as graph_module
 from fujinsplat.restore.graph import Graph
 from fujinsplat.restore.maxim import Maxim, archive
+from fujinsplat.restore.norm import layer_norm
 
 CHANNELS = 8
 
@@ -138,6 +139,21 @@ def test_recognised_groups_equal_their_nodes(model, monkeypatch):
     torch.testing.assert_close(out, plain(picture), atol=2e-5, rtol=1e-4)
     (short,), (long,) = (list(g._programs.values()) for g in (fused, plain))
     assert len(short.steps) < len(long.steps) / 2
+
+
+@pytest.mark.parametrize("channels", [20, 32, 128])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_layer_norm_is_that_of_torch(channels, dtype):
+    """Also of a slice, which does not lie in one piece; what comes back is rounded once."""
+    torch.manual_seed(0)
+    x = (3 * torch.randn(2, 5, 7, 2 * channels) + 1).to(dtype)[..., :channels]
+    of = torch.float64 if dtype == torch.float64 else torch.float32
+    weight, bias = torch.randn(channels, dtype=of), torch.randn(channels, dtype=of)
+    out = layer_norm(x, weight, bias, 1e-6)
+    expected = F.layer_norm(x.to(of), (channels,), weight, bias, 1e-6).to(dtype)
+    step = torch.finfo(dtype).eps
+    assert out.dtype == dtype and out.shape == x.shape
+    torch.testing.assert_close(out, expected, atol=50 * step if dtype != torch.bfloat16 else 1e-5, rtol=2 * step)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 3, 2), (0, 3, 2, 1)])
