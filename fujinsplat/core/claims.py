@@ -3,7 +3,8 @@
 A claim is a hidden file beside each output, locked by the process and saying who it is. A Snakemake that is killed
 leaves its jobs running, and the next one starts the same jobs again: a job whose Snakemake is gone stops, and what it
 would still write is refused. A job that finds its output held by a living run says whose it is. Where a file system
-has no locks, the claim's words and its time, which the holder keeps fresh, take their place.
+has no locks, and between machines, the claim's words and its time, which the holder keeps fresh, take their place: a
+job that is tried again on another machine waits until it is clear whether the one before it lives.
 """
 
 import fcntl
@@ -130,15 +131,16 @@ class Claims:
         os.environ[TOKEN] = self.holder.token
 
     def _take(self, output: Path) -> None:
-        file, start, told = claim_file(output), time.monotonic(), False
+        file, start, told, beat = claim_file(output), time.monotonic(), False, None
         file.parent.mkdir(parents=True, exist_ok=True)
         while True:
             stream = file.open("a+")
-            if _lock(stream) and (other := self._rival(file, stream)) is None:
+            touched = os.fstat(stream.fileno()).st_mtime_ns
+            if _lock(stream) and self._rival(file, stream) is None:
                 break
             stream.close()
-            other = read_holder(file)
-            if other is not None and not other.orphaned:
+            other, beat = read_holder(file), beat or touched
+            if other is not None and not other.orphaned and (other.here or touched != beat):
                 raise UserError(
                     f"{output} is being made by {other.described()}; wait until that run has finished, or stop it"
                 )
@@ -147,10 +149,11 @@ class Claims:
                 other.end()
             if waited > PATIENCE:
                 who = other.described() if other else f"whoever holds {file}"
-                raise UserError(f"{output} is still held by {who}, though its Snakemake is gone; end it with kill")
+                raise UserError(f"{output} is still held by {who}, which should be gone; end it with kill")
             if other is not None and not told:
                 told = True
-                print(f"{output} is held by {other.described()}, whose Snakemake is gone; waiting", file=sys.stderr)
+                why = "whose Snakemake is gone" if other.here else "which may have been killed"
+                print(f"{output} is held by {other.described()}, {why}; waiting", file=sys.stderr)
             time.sleep(0.2)
         stream.truncate(0)
         stream.write(json.dumps(asdict(self.holder)))

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -130,13 +131,23 @@ def test_a_claim_that_was_taken_away_stops_publishing(tmp_path):
     assert claim_file(out).exists() and not out.exists(), "the other's claim is left alone"
 
 
-def test_a_fresh_claim_of_another_machine_is_respected_and_an_old_one_is_not(tmp_path):
+def test_a_claim_that_another_machine_keeps_fresh_is_respected(tmp_path):
     out = tmp_path / "x.npy"
     claim_file(out).write_text(json.dumps(asdict(Holder(7, 3, "11", "/run", "rule", host="node7"))))
+    beat = threading.Timer(0.5, os.utime, [claim_file(out)])
+    beat.start()
     with pytest.raises(UserError, match="process 7 on node7"), holding([out], os.getpid(), "rule"):
         pass
-    long_ago = time.time() - 3600
-    os.utime(claim_file(out), (long_ago, long_ago))
+    beat.join()
+
+
+@pytest.mark.parametrize("age", [0.0, 3600.0])
+def test_a_job_killed_on_another_machine_is_tried_again_here(tmp_path, monkeypatch, age):
+    """As after a kill for time or memory on a cluster: its claim is fresh, but nobody keeps it so."""
+    monkeypatch.setattr("fujinsplat.core.claims.FRESH", 0.8)
+    out = tmp_path / "x.npy"
+    claim_file(out).write_text(json.dumps(asdict(Holder(7, 3, "11", "/run", "rule", host="node7"))))
+    os.utime(claim_file(out), (time.time() - age,) * 2)
     with holding([out], os.getpid(), "rule"):
         pass
     assert not claim_file(out).exists()
