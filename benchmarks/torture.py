@@ -33,7 +33,7 @@ from benchmarks.torments.kills import kill
 from benchmarks.torments.mutations import mutate
 
 KINDS = {"mutations": mutate, "cheats": cheat, "kills": kill}
-SHARES = {"mutations": 0.08, "cheats": 0.04, "kills": 0.88}  # of the minutes
+SHARES = {"mutations": 0.05, "cheats": 0.05, "kills": 0.9}  # of the minutes
 
 
 def main() -> int:

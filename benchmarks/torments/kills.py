@@ -123,7 +123,7 @@ def lost(build: Path, folder: Path, job: Job, code: int | None, said: str) -> li
         found.append(f"the resumed build failed: {(sentences or [said[-300:]])[-1]!r}")
     elif differing := outputs_differ(build, folder, job.outputs):
         found.append(f"{differing[0]} differs")
-    if "Traceback" in said:
+    if "Traceback" in said or "Traceback" in (folder / job.record.replace(".reads.json", ".log")).read_text():
         found.append("a traceback")
     if not code:
         around = {path for output in job.outputs for path in (folder / output).parent.iterdir()}

@@ -117,7 +117,7 @@ class Claims:
         me, parent_born = os.getpid(), born(parent) if parent else None
         self.holder = Holder(me, parent, parent_born, os.getcwd(), job, pid_born=born(me))
         self._held: dict[Path, IO] = {}
-        self._stopped = threading.Event()
+        self._stopped, self._looking = threading.Event(), threading.Lock()
 
     def take(self) -> None:
         self.check()
@@ -197,27 +197,30 @@ class Claims:
         def loop() -> None:
             touched = time.monotonic()
             while not self._stopped.wait(every):
-                if reason := self.lost():
+                with self._looking:  # not while claims are given back: the job has ended well
+                    reason = None if self._stopped.is_set() else self.lost()
+                    if time.monotonic() - touched > FRESH / 6:
+                        touched = time.monotonic()
+                        for stream in self._held.values():
+                            os.utime(stream.fileno())
+                if reason:
                     print(f"fujinsplat: {reason}; this job stops", file=sys.stderr, flush=True)
                     os.kill(os.getpid(), signal.SIGTERM)
                     if not self._stopped.wait(GRACE):
                         os._exit(143)
                     return
-                if time.monotonic() - touched > FRESH / 6:
-                    touched = time.monotonic()
-                    for stream in list(self._held.values()):
-                        os.utime(stream.fileno())
 
         threading.Thread(target=loop, daemon=True, name="claims").start()
 
     def release(self) -> None:
         self._stopped.set()
-        for file, stream in self._held.items():
-            holder = read_holder(file)
-            if holder is not None and holder.token == self.holder.token:
-                file.unlink(missing_ok=True)
-            stream.close()
-        self._held.clear()
+        with self._looking:
+            for file, stream in self._held.items():
+                holder = read_holder(file)
+                if holder is not None and holder.token == self.holder.token:
+                    file.unlink(missing_ok=True)
+                stream.close()
+            self._held.clear()
         os.environ.pop(TOKEN, None)
 
 

@@ -193,6 +193,18 @@ def test_a_process_of_the_same_number_is_not_the_same_process():
     assert not holder.orphaned and replace(holder, parent_born="0").orphaned
 
 
+def test_a_job_that_ends_well_is_not_stopped_by_its_own_watch(tmp_path, monkeypatch):
+    """Claims are given back at the very moment when the watch looks."""
+    ended = []
+    monkeypatch.setattr(threading, "excepthook", ended.append)
+    monkeypatch.setattr("fujinsplat.core.claims.os.kill", lambda *words: ended.append(words))
+    for number in range(200):
+        with holding([tmp_path / f"{number}.{part}" for part in range(4)], os.getpid(), "rule") as claims:
+            claims.watch(every=0.0005)
+            time.sleep(0.003)
+    assert ended == []
+
+
 def test_claims_of_a_job_that_fails_are_released(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     with pytest.raises(RuntimeError), holding([one, two], os.getpid(), "rule"):
