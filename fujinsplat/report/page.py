@@ -169,8 +169,9 @@ def _table(table: Table) -> str:
         section = row.section
         title, again = (label(row), False) if row.cells[0].value else (title, True)
         first = f'<th scope="row"{" class=again" if again else ""}>{escape(title)}</th>'
-        cells = "".join(_cell(cell, _class(i, table)) for i, cell in enumerate(row.cells) if i > 0)
-        rows.append(f"<tr{new}>{first}{cells}</tr>")
+        cells = [_cell(cell, _class(i, table)) for i, cell in enumerate(row.cells)]
+        shown = [_measured(cell) if i in table.timed else cell for i, cell in enumerate(cells)][1:]
+        rows.append(f"<tr{new}>{first}{''.join(shown)}</tr>")
     notes = "".join(f"<p>{escape(note)}</p>" for note in footnotes(table))
     body = "\n".join(rows) or f'<tr><td colspan="{len(table.headers)}" class="gap">nothing to show yet</td></tr>'
     return f"""<details class="table" id="table-{table.name}" open>
@@ -267,5 +268,6 @@ def _times(timings: list[Timing]) -> str:
     jobs = sum(t.jobs for t in timings)
     return f"""<h3>Times</h3>
 <p>{jobs} jobs, {" ".join(_duration(total))} in all when added up; jobs run side by side, so you waited less.
-Two undisturbed runs on one machine differ in times and memory alone, here and in the picture of the pipeline.</p>
+Two undisturbed runs on one machine differ in times and memory alone: here, in columns of tables that say so, and in
+the picture of the pipeline.</p>
 <div class="scroll"><table id="times"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>"""

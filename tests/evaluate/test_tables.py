@@ -169,7 +169,10 @@ def test_run_time_comes_from_the_benchmarks(realx3d):
             path = results / "benchmarks" / f"{job}.tsv"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"s\th:m:s\tmax_rss\n{seconds}\t0:00:00\t-\n")
-    assert build_table("seven_scenes", outline, results).rows[-1].cells[2].text() == "21.8 min"
+    table = build_table("seven_scenes", outline, results)
+    assert table.rows[-1].cells[2].text() == "21.8 min" and table.timed == {2}
+    timed = build_table("baselines", outline, results)
+    assert [timed.headers[i] for i in sorted(timed.timed)] == ["Minutes per scene", "Peak memory, GB"]
 
 
 # another dataset: the paper's numbers in columns of their own

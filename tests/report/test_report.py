@@ -9,12 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from fujinsplat.core.errors import UserError
-from fujinsplat.evaluate.tables.model import Table
+from fujinsplat.evaluate.tables.model import Cell, Row, Table
 from fujinsplat.report import viewer
 from fujinsplat.report.command import app
 from fujinsplat.report.gather import changed_settings, gather, timings
 from fujinsplat.report.highlights import highlights
 from fujinsplat.report.page import _table, render, write_report
+from tests.conftest import same_content
 from tests.report.conftest import ROWS, SCENES, camera, make_outline, save, write_ply
 
 
@@ -23,6 +24,15 @@ def test_one_file_that_names_nothing_outside_itself(report):
     outside = re.findall(r'(?:src|href)="(?!data:|#)([^"]{1,80})', page.split('id="view-shell"')[0])
     assert outside == []
     assert report.stat().st_size < 8e6, "two scenes, one renderer"
+
+
+def test_times_in_tables_are_said_to_be_measured_and_marked(tmp_path):
+    pages = {minutes: tmp_path / f"{minutes}.html" for minutes in (4.1, 4.2)}
+    for minutes, page in pages.items():
+        row = Row([Cell("ours"), Cell(20.0), Cell(minutes, 1)])
+        page.write_text(_table(Table("t", "T", ["Method", "PSNR", "Minutes"], [row], timed=frozenset([2]))))
+        assert "<p>Minutes: measured, and not the same in two runs.</p>" in page.read_text()
+    assert pages[4.1].read_text() != pages[4.2].read_text() and same_content(*pages.values())
 
 
 def test_numbers_times_and_versions(planted, outline):

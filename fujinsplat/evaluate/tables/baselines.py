@@ -46,7 +46,7 @@ def compared(outline: Outline) -> list[str]:
 def baselines(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """One line per method."""
     table = Table("baselines", f"Methods compared on {outline.dataset}", list(HEADERS), caption=CAPTION)
-    table.published = frozenset(range(8, 11))
+    table.timed, table.published = frozenset([6, 7]), frozenset(range(8, 11))
     fields = []
     for name in compared(outline):
         row = outline.rows[name]

@@ -57,7 +57,9 @@ def label(row: Row) -> str:
 def footnotes(table: Table) -> list[str]:
     used = [note for note in NOTES if any(row.note == note for row in table.rows)]
     spread = any(cell.deviation is not None for row in table.rows for cell in row.cells)
-    return [f"{_MARKS[note]} {NOTES[note]}." for note in used] + ([SPREAD] if spread else [])
+    timed = " and ".join(table.headers[i] for i in sorted(table.timed))
+    said = [f"{_MARKS[note]} {NOTES[note]}." for note in used] + ([SPREAD] if spread else [])
+    return said + ([f"{timed}: measured, and not the same in two runs."] if timed else [])
 
 
 def as_markdown(table: Table) -> str:

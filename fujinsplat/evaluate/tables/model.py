@@ -36,7 +36,8 @@ class Row:
 
 @dataclass
 class Table:
-    """`published` holds the indices of the columns that carry the paper's numbers instead of ours."""
+    """`published` holds the indices of the columns that carry the paper's numbers instead of ours; `timed` of those
+    with times and memory, which no two runs share."""
 
     name: str
     title: str
@@ -44,6 +45,7 @@ class Table:
     rows: list[Row] = field(default_factory=list)
     caption: str = ""
     published: frozenset[int] = frozenset()
+    timed: frozenset[int] = frozenset()
 
 
 DIGITS = {"psnr": 2, "train_psnr": 2, "ssim": 3, "lpips": 3}

@@ -100,6 +100,7 @@ def seven_scenes(outline: Outline, metrics: Metrics, results: Path) -> Table:
     if not same:
         headers.insert(1, PAPER)
         table.published = frozenset([1])
+    table.timed = frozenset([headers.index("Run time per scene")])
     for entry in [*published()["seven"], *published()["elsewhere"]]:
         title = entry["name"] + (", paper" if entry["name"] == "FujinSplat" else "")
         title += f" ({entry['from']})" if "from" in entry else ""
