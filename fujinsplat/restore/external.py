@@ -88,7 +88,7 @@ def by_folder(pictures: dict[str, np.ndarray], by: RestorerSettings, scene: str)
     assert by.folder is not None
     folder = Path(by.folder.replace("{scene}", scene)).expanduser()
     if not folder.is_dir():
-        raise UserError(f"the folder of restored pictures {folder} does not exist; restore scene {scene} into it")
+        raise UserError(f"the folder of restored pictures {folder} does not exist; restore the pictures into it")
     return read_restored(folder, {stem: picture.shape[:2] for stem, picture in pictures.items()}, "restorer")
 
 
@@ -114,7 +114,7 @@ def by_command(pictures: dict[str, np.ndarray], by: RestorerSettings, scene: str
         write_pictures(pictures, given)
         parts = arguments(by, scene, given, made)
         who = f"restorer {Path(parts[0]).name}"
-        run_program(parts, by.directory, by.minutes, f"{who} of scene {scene}")
+        run_program(parts, by.directory, by.minutes, f"{who} of scene {scene}" if scene else who)
         return read_restored(made, {stem: picture.shape[:2] for stem, picture in pictures.items()}, who)
 
 
@@ -132,4 +132,7 @@ def run_program(parts: list[str], directory: str | None, minutes: float, who: st
         raise UserError(f"{who} cannot be started ({error}); correct its command") from None
     if done.returncode:
         said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["no message"]
-        raise UserError(f"{who} failed with code {done.returncode}: {said[-1]}; run `{shlex.join(parts)}` to see more")
+        raise UserError(
+            f"{who} failed with code {done.returncode}: {said[-1]}; "
+            "run its command by hand, on folders of your own, to see more"
+        )
