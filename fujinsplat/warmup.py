@@ -118,9 +118,11 @@ def smoke() -> None:
     trusted, pairs = np.ones((2, 16, 16), np.bool_), np.array([[0, 1], [1, 0]])
     kernels.regress_pairs(views, depth, trusted, cams, pairs, 1, 2, 2, 8)
     tracks = kernels.find_tracks(views, depth, trusted, cams, pairs[:, 1:].copy(), 4, 1, 2)
-    unknowns = np.ones(2 * (4 + kernels.OF_A_VIEW) + 3)
+    unknowns = np.ones(2 * (4 + 4 + kernels.LEVEL) + 3)
     n, weight = len(unknowns), np.ones(len(tracks[1]))
-    kernels.consensus_equations(*tracks, unknowns, 2, 2, weight, 0.03, 0.3, 0.02, 1.0, np.zeros((n, n)), np.zeros(n))
+    kernels.consensus_equations(
+        *tracks, unknowns, (2, 2, 2, 2), weight, 0.03, 0.3, 0.02, 0.6, 1.0, np.zeros((n, n)), np.zeros(n)
+    )
 
 
 def lenses() -> None:

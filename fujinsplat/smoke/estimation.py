@@ -12,7 +12,7 @@ from torch import Tensor
 from fujinsplat.capture import Camera
 from fujinsplat.smoke import kernels, pairs, verdict
 from fujinsplat.smoke.depth import ray_lengths
-from fujinsplat.smoke.fit import Tracks, fit, start
+from fujinsplat.smoke.fit import Tracks, fit, start, unknowns_of
 from fujinsplat.smoke.model import Smoke
 from fujinsplat.smoke.settings import SmokeSettings
 
@@ -20,7 +20,7 @@ NEAR, FAR = 0.05, 6.0  # limits of distance, in the scene's median
 LEAST_VIEWS = 3  # of a track
 SHIFT = 5  # the sampling grids of views are shifted against each other by so many pixels
 ACROSS = 90  # samples of a view's width that pairs are compared at
-MOST_UNKNOWNS = 1500
+MOST_UNKNOWNS = 1800
 
 
 def estimate(
@@ -54,7 +54,10 @@ def estimate(
 
     tracks = _tracks(small, partners, scale, settings)
     verdict.check_tracks(tracks)
-    known = previous if previous is not None and previous.grid.shape[1:] == settings.grid[::-1] else None
+    shapes = settings.grid[::-1], settings.slopes[::-1]
+    known = None
+    if previous is not None and (previous.grid.shape[1:], previous.slope.shape[1:]) == shapes:
+        known = previous
     first = start(tracks, len(views), colour, settings) if known is None else _unknowns(known, colour)
     result = fit(tracks, colour, first, settings, warm=known is not None)
 
@@ -90,11 +93,15 @@ class Reduced:
 
 
 def _bounded(settings: SmokeSettings, views: int) -> SmokeSettings:
-    """A coarser grid where many views would make too many unknowns to solve for at once."""
-    wide, high = settings.grid
-    while views * (wide * high + kernels.OF_A_VIEW) > MOST_UNKNOWNS and wide * high > 4:
-        wide, high = max(2, wide - 1), max(2, high - 1)
-    return settings.model_copy(update={"grid": (wide, high)})
+    """Coarser grids where many views would make too many unknowns to solve for at once."""
+
+    def coarser(grid: tuple[int, int]) -> tuple[int, int]:
+        return min(grid[0], max(2, grid[0] - 1)), min(grid[1], max(2, grid[1] - 1))
+
+    while views * unknowns_of(settings.grids) > MOST_UNKNOWNS and max(settings.grid) > 2:
+        fewer = coarser(settings.slopes) if settings.grid[0] < 2 * settings.slopes[0] else settings.slopes
+        settings = settings.model_copy(update={"grid": coarser(settings.grid), "slopes": fewer})
+    return settings
 
 
 def _tracks(small: Reduced, partners: np.ndarray, scale: float, settings: SmokeSettings) -> Tracks:
@@ -110,5 +117,5 @@ def _tracks(small: Reduced, partners: np.ndarray, scale: float, settings: SmokeS
 def _unknowns(previous: Smoke, colour: np.ndarray) -> np.ndarray:
     """An earlier estimate as the kernels lay it out."""
     views = len(previous)
-    rows = torch.cat([previous.grid.reshape(views, -1), previous.slope[:, None], previous.level], 1)
+    rows = torch.cat([previous.grid.reshape(views, -1), previous.slope.reshape(views, -1), previous.level], 1)
     return np.concatenate([rows.cpu().double().numpy().ravel(), colour])

@@ -14,7 +14,8 @@ from fujinsplat.kernels.jit import kernel
 
 _OPTIONS: dict[str, Any] = dict(boundscheck=False, nogil=True, error_model="numpy", fastmath={"contract"})
 AGREE = 0.03  # relative difference of two views' depths that still is one surface
-OF_A_VIEW = 4  # unknowns of a view after its grid: slope of tau in distance; level of the airlight, its tilts
+LEVEL = 3  # unknowns of a view after its grids: level of the airlight, its tilts
+OF_TAU, OF_ALL = 8, 11  # unknowns an observation touches: four nodes of each grid; those and the level's
 TRIMMED = 2.5  # residuals beyond so many medians are set aside, twice
 
 
@@ -211,45 +212,61 @@ def _basis(x, y, wide, high, index, weight):
 
 
 @njit(**_OPTIONS)
-def _shares(x, y, distance, wide, high, four, share):
-    """What one observation weighs its view's unknowns with: four nodes and the slope for tau, three for the level."""
+def _shares(x, y, distance, v, grids, four, index, share):
+    """Where the unknowns of one observation stand, and what it weighs them with: four nodes of the layer and four of
+    the slope for tau, three for the level. Views stand one after the other, each with its two grids and its level."""
+    wide, high, across, down = grids
+    at = v * (wide * high + across * down + LEVEL)
     _basis(x, y, wide, high, four, share)
-    share[4] = distance
-    share[5], share[6], share[7] = 1.0, 2 * x - 1, 2 * y - 1
-
-
-@njit(**_OPTIONS)
-def _places(v, four, wide, high, index):
-    """Where those unknowns stand: views one after the other, each with its nodes, slope and level."""
-    start = v * (wide * high + OF_A_VIEW)
     for k in range(4):
-        index[k] = start + four[k]
+        index[k] = at + four[k]
+    at += wide * high
+    _basis(x, y, across, down, four, share[4:])
     for k in range(4):
-        index[4 + k] = start + wide * high + k
+        index[4 + k] = at + four[k]
+        share[4 + k] *= distance
+    at += across * down
+    for k in range(LEVEL):
+        index[OF_TAU + k] = at + k
+    share[OF_TAU], share[OF_TAU + 1], share[OF_TAU + 2] = 1.0, 2 * x - 1, 2 * y - 1
 
 
 @njit(**_OPTIONS)
 def _tau_and_level(unknowns, index, share):
     tau = level = 0.0
-    for k in range(5):
+    for k in range(OF_TAU):
         tau += share[k] * unknowns[index[k]]
-    for k in range(5, 8):
+    for k in range(OF_TAU, OF_ALL):
         level += share[k] * unknowns[index[k]]
     return tau, level
 
 
+@njit(**_OPTIONS)
+def _add_block(matrix, rows, columns, a, b, tau_tau, tau_level, level_tau, level_level):
+    """Add the outer product of two observations' shares to the lower half of `matrix`."""
+    for k in range(OF_ALL):
+        row = rows[k]
+        to_tau = a[k] * (tau_tau if k < OF_TAU else level_tau)
+        to_level = a[k] * (tau_level if k < OF_TAU else level_level)
+        for l in range(OF_ALL):
+            if columns[l] <= row:
+                matrix[row, columns[l]] += b[l] * (to_tau if l < OF_TAU else to_level)
+
+
 @kernel(**_OPTIONS)
 def consensus_equations(
-    starts, view, place, colour, unknowns, wide, high, weight, quantile, cut, soft, dark, matrix, right
+    starts, view, place, colour, unknowns, grids, weight, quantile, cut, soft, reach, dark, matrix, right
 ):
     """Add the tracks' normal equations to `matrix [n, n]` (lower half) and `right [n]`.
 
     A track's colours are H_v = s_v A (1 - T_v) + T_v J; J is eliminated (variable projection). `weight [obs]` are
-    inverse variances. `unknowns [n]` are those of the views (see `_places`), then the airlight A (3).
+    inverse variances. `unknowns [n]` are those of the views (see `_shares`; `grids` are the nodes of layer and slope,
+    across and down), then the airlight A (3).
 
     J also gives the level: no light is negative, so tau may grow by r = -log(1 - min J / A) and no further, and a
     `quantile` of the points is taken to be that dark (quantile regression of weight `dark` per point; one step of its
-    majorisation, |r| replaced by the parabola that touches it). Points further than `cut` below are a wrong depth.
+    majorisation, |r| replaced by the parabola that touches it). Points further than `cut` below are a wrong depth;
+    what is bright says nothing about the dark: from `reach` on, points lose their say.
 
     Returns, per observation, the residual's length and the length of dr/dtau (its signal), and per point its r.
     """
@@ -258,18 +275,17 @@ def consensus_equations(
     longest = 0
     for n in range(starts.shape[0] - 1):
         longest = max(longest, starts[n + 1] - starts[n])
-    index, share, four = np.empty((longest, 8), np.int64), np.empty((longest, 8)), np.empty(4, np.int64)
-    T, level, r = np.empty(longest), np.empty(longest), np.empty((longest, 3))
-    J, j, mean = np.empty(3), np.empty((longest, 8, 3)), np.empty((longest, 8, 3))
-    part, bounds = np.empty((longest, 8)), np.full(starts.shape[0] - 1, np.nan)
+    index, share, four = np.empty((longest, OF_ALL), np.int64), np.empty((longest, OF_ALL)), np.empty(4, np.int64)
+    T, level, r, J = np.empty(longest), np.empty(longest), np.empty((longest, 3)), np.empty(3)
+    by_tau, by_level, part = np.empty((longest, 3)), np.empty((longest, 3)), np.empty(longest)
+    bounds = np.full(starts.shape[0] - 1, np.nan)
     for n in range(starts.shape[0] - 1):
         first, m = starts[n], starts[n + 1] - starts[n]
         wtt = 0.0
         J[:] = 0
         for o in range(m):
             q = first + o
-            _shares(place[q, 0], place[q, 1], place[q, 2], wide, high, four, share[o])
-            _places(view[q], four, wide, high, index[o])
+            _shares(place[q, 0], place[q, 1], place[q, 2], view[q], grids, four, index[o], share[o])
             tau, level[o] = _tau_and_level(unknowns, index[o], share[o])
             T[o] = math.exp(-tau)
             wtt += weight[q] * T[o] * T[o]
@@ -280,28 +296,28 @@ def consensus_equations(
             continue
         for c in range(3):
             J[c] /= wtt
-        wta = 0.0  # of the airlight's column
-        waa = 0.0
+        wta = waa = mean_level = 0.0  # of the airlight's column
         for o in range(m):
-            q, e, s = first + o, 0.0, 0.0
+            q, w, e, s = first + o, weight[first + o], 0.0, 0.0
             veil = level[o] * (1 - T[o])
-            wta += weight[q] * T[o] * veil
-            waa += weight[q] * veil * veil
+            wta += w * T[o] * veil
+            waa += w * veil * veil
+            part[o] = w * T[o] * T[o] / wtt
+            mean_level += part[o] * level[o]
+            down_tau = down_level = 0.0
             for c in range(3):
                 r[o, c] -= T[o] * J[c]
                 e += r[o, c] * r[o, c]
-                by_tau = T[o] * (J[c] - level[o] * unknowns[base + c])
-                by_level = -unknowns[base + c] * (1 - T[o])
-                s += by_tau * by_tau
-                for k in range(8):
-                    j[o, k, c] = share[o, k] * (by_tau if k < 5 else by_level)
-                    mean[o, k, c] = weight[q] * T[o] * j[o, k, c]
-                    right[index[o, k]] -= weight[q] * j[o, k, c] * r[o, c]
-                right[base + c] += weight[q] * veil * r[o, c]
+                by_tau[o, c] = T[o] * (J[c] - level[o] * unknowns[base + c])
+                by_level[o, c] = -unknowns[base + c] * (1 - T[o])
+                s += by_tau[o, c] * by_tau[o, c]
+                down_tau += w * by_tau[o, c] * r[o, c]
+                down_level += w * by_level[o, c] * r[o, c]
+                right[base + c] += w * veil * r[o, c]
+            for k in range(OF_ALL):
+                right[index[o, k]] -= share[o, k] * (down_tau if k < OF_TAU else down_level)
             residual[q], strength[q] = math.sqrt(e), math.sqrt(s)
-        least, mean_level = 1e30, 0.0
-        for o in range(m):
-            mean_level += weight[first + o] * T[o] * T[o] / wtt * level[o]
+        least = 1e30
         for c in range(3):
             least = min(least, J[c] / (mean_level * unknowns[base + c]))
             matrix[base + c, base + c] += waa - wta * wta / wtt
@@ -310,27 +326,33 @@ def consensus_equations(
         if bounds[n] > -cut:
             curve = dark * 0.5 / (soft + abs(bounds[n]))
             push = curve * bounds[n] + dark * (quantile - 0.5)
-        for o in range(m):
-            for k in range(8):
-                part[o, k] = weight[first + o] * T[o] * T[o] / wtt * share[o, k] if k < 5 else 0.0
-                right[index[o, k]] += push * part[o, k]
+            if bounds[n] > 0:
+                say = 1 / (1 + (bounds[n] / reach) ** 2)
+                curve *= say
+                push *= say
         for o in range(m):
             w, veil = weight[first + o], level[o] * (1 - T[o])
-            for k in range(8):
-                row = index[o, k]
+            tt = tl = ll = 0.0
+            for c in range(3):
+                tt += w * by_tau[o, c] * by_tau[o, c]
+                tl += w * by_tau[o, c] * by_level[o, c]
+                ll += w * by_level[o, c] * by_level[o, c]
+                shared = w * (veil - T[o] * wta / wtt)
+                for k in range(OF_ALL):
+                    by = by_tau[o, c] if k < OF_TAU else by_level[o, c]
+                    matrix[base + c, index[o, k]] -= share[o, k] * by * shared
+            for k in range(OF_TAU):
+                right[index[o, k]] += push * part[o] * share[o, k]
+            _add_block(matrix, index[o], index[o], share[o], share[o], tt, tl, tl, ll)
+            for p in range(m):
+                if view[first + p] > view[first + o]:
+                    continue  # the upper half
+                both = w * T[o] * weight[first + p] * T[p] / wtt
+                tt, tl, lt, ll = curve * part[o] * part[p], 0.0, 0.0, 0.0
                 for c in range(3):
-                    matrix[base + c, row] -= w * j[o, k, c] * veil - mean[o, k, c] * wta / wtt
-                d = curve * part[o, k]
-                x, y, z = mean[o, k, 0] / wtt, mean[o, k, 1] / wtt, mean[o, k, 2] / wtt
-                for p in range(m):
-                    for l in range(8):
-                        column = index[p, l]
-                        if column <= row:
-                            found = x * mean[p, l, 0] + y * mean[p, l, 1] + z * mean[p, l, 2]
-                            matrix[row, column] += d * part[p, l] - found
-                x, y, z = w * j[o, k, 0], w * j[o, k, 1], w * j[o, k, 2]
-                for l in range(8):
-                    column = index[o, l]
-                    if column <= row:
-                        matrix[row, column] += x * j[o, l, 0] + y * j[o, l, 1] + z * j[o, l, 2]
+                    tt -= both * by_tau[o, c] * by_tau[p, c]
+                    tl -= both * by_tau[o, c] * by_level[p, c]
+                    lt -= both * by_level[o, c] * by_tau[p, c]
+                    ll -= both * by_level[o, c] * by_level[p, c]
+                _add_block(matrix, index[o], index[p], share[o], share[p], tt, tl, lt, ll)
     return residual, strength, bounds

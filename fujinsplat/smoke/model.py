@@ -23,11 +23,11 @@ TENSORS = ("colour", "level", "grid", "slope", "depth", "trusted")
 
 @dataclass(frozen=True)
 class Smoke:
-    """H = J T + A (1 - T) in every view, T = exp(-(a(x) + b Z)), Z the distance along the ray in units of `scale`.
+    """H = J T + A (1 - T) in every view, T = exp(-(a(x) + b(x) Z)), Z the distance along the ray in units of `scale`.
 
     `colour [3]` and `level [V, 3]` (middle, tilt to the right edge, to the bottom edge) make the airlight, `grid
-    [V, gy, gx]` and `slope [V]` the optical depth over `depth [V, h, w]` (Z); `trusted [V, h, w]` is where that is
-    believed.
+    [V, gy, gx]` and `slope [V, sy, sx]` the optical depth over `depth [V, h, w]` (Z); `trusted [V, h, w]` is where
+    that is believed.
     `keep` is the share of the estimate that is applied: 1, or less where the capture does not determine the smoke.
     `views [V, h, w, 3]` are the hazy pictures the estimate was made from; a file holds none.
     """
@@ -56,9 +56,12 @@ class Smoke:
     def transmission_of(self, view: int) -> Tensor:
         """`[h, w]`, already weakened by `keep`."""
         x, y = self._grid_of(self.depth.shape[1:])
-        nodes = self.grid[view][None, None]
-        layer = F.grid_sample(nodes, torch.stack([x, y], -1)[None], align_corners=True)[0, 0]
-        return torch.exp(-self.keep * (layer + self.slope[view] * self.depth[view]))
+        places = torch.stack([x, y], -1)[None]
+        layer, slope = (
+            F.grid_sample(nodes[view][None, None], places, align_corners=True)[0, 0]
+            for nodes in (self.grid, self.slope)
+        )
+        return torch.exp(-self.keep * (layer + slope * self.depth[view]))
 
     def clear_of(self, view: int, hazy: Tensor | None = None) -> Tensor:
         """J of one view, `[h, w, 3]`; not clipped, since clipped noise is bias. `hazy` defaults to the view itself."""

@@ -92,7 +92,7 @@ def judge(found: Regressions, colour: np.ndarray, kept: np.ndarray, tracks: Trac
     if change < STILL or not (colour > 0).all():
         keep = 0.0
     trusted = float(small.trusted.mean())
-    middle = result.grid.mean((1, 2)) + result.slope
+    middle = result.grid.mean((1, 2)) + result.slope.mean((1, 2))
     thick = float((np.exp(-middle) < THICK).mean())
     words = []
     if change < STILL:

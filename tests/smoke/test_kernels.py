@@ -69,15 +69,16 @@ def test_the_true_ratios_are_found(smoky):
 
 def objective(tracks, unknowns, settings, weight):
     """The tracks' sum of weighted squares with every surface colour at its best, in torch."""
-    wide, high = settings.grid
-    size = wide * high + kernels.OF_A_VIEW
-    own, airlight = unknowns[:-3].reshape(-1, size), unknowns[-3:]
+    wide, high, across, down = settings.grids
+    own, airlight = unknowns[:-3].reshape(-1, fit.unknowns_of(settings.grids)), unknowns[-3:]
     x, y, far = torch.tensor(tracks.place, dtype=torch.float64).unbind(-1)
     view = torch.tensor(tracks.view).long()
     nodes = own[:, : wide * high].reshape(-1, 1, high, wide)[view]
+    slopes = own[:, wide * high : -3].reshape(-1, 1, down, across)[view]
     at = torch.stack([2 * x - 1, 2 * y - 1], -1)[:, None, None]
-    tau = F.grid_sample(nodes, at, align_corners=True)[:, 0, 0, 0] + own[view, wide * high] * far
-    level = own[view, wide * high + 1] + own[view, wide * high + 2] * (2 * x - 1) + own[view, -1] * (2 * y - 1)
+    layer, slope = (F.grid_sample(grid, at, align_corners=True)[:, 0, 0, 0] for grid in (nodes, slopes))
+    tau = layer + slope * far
+    level = own[view, -3] + own[view, -2] * (2 * x - 1) + own[view, -1] * (2 * y - 1)
     T = torch.exp(-tau)
     rest = torch.tensor(tracks.colour, dtype=torch.float64) - (level * (1 - T))[:, None] * airlight
     point = torch.repeat_interleave(torch.arange(tracks.count), torch.tensor(np.diff(tracks.starts)))
@@ -91,7 +92,7 @@ def objective(tracks, unknowns, settings, weight):
 
 
 def test_the_right_side_is_the_gradient_of_the_objective(smoky):
-    settings = SmokeSettings(grid=(3, 2))
+    settings = SmokeSettings(grid=(3, 2), slopes=(2, 3))
     cams = kernels.pack_cameras(smoky.cameras)
     arrays = (smoky.views.numpy(), smoky.depth.numpy(), smoky.trusted.numpy())
     partners = pairs.choose_partners(cams, 9)
@@ -104,8 +105,8 @@ def test_the_right_side_is_the_gradient_of_the_objective(smoky):
     n = len(unknowns)
     matrix, right = np.zeros((n, n)), np.zeros(n)
     kernels.consensus_equations(
-        tracks.starts, tracks.view, tracks.place, tracks.colour, unknowns, 3, 2, weight, 0.03, 0.3, 0.02, 0.0,
-        matrix, right,
+        tracks.starts, tracks.view, tracks.place, tracks.colour, unknowns, settings.grids, weight,
+        0.03, 0.3, 0.02, 0.6, 0.0, matrix, right,
     )  # fmt: skip
     leaf = torch.tensor(unknowns, requires_grad=True)
     objective(tracks, leaf, settings, weight).backward()
