@@ -2,10 +2,11 @@
 
     python -m benchmarks photos [views] [times]     (from the project's folder; 24 views of 22 megapixels, some minutes)
 
-The folder is a demo scene with RAW files of 1920x1280, more than structure from motion looks at, enlarged to the size
-of a camera's files (`times` 3: RAW and JPEG of 5760x3840), so that decoding, resizing and finding poses cost what they
-cost on real photographs. Beside the time on the clock stand the CPU seconds of each job, which a busy machine disturbs
-less.
+The folder is a demo scene whose RAW files have 1920x1280 pixels, more than twice what structure from motion looks at;
+their light is enlarged to the size of a camera's sensor (`times` 3: 5760x3840) and photographed there once more, with
+the noise of every single pixel, as RAW and as JPEG of full size, so that decoding, resizing and finding poses cost what
+they cost on real photographs. Making the folder is not counted. Beside the time on the clock stand the CPU seconds of
+each job, which a busy machine disturbs less.
 """
 
 import csv
@@ -34,23 +35,17 @@ def enlarged(linear: np.ndarray, times: int) -> np.ndarray:
 
 def write_folder(scene: Path, out: Path, times: int) -> None:
     """RAW and JPEG of the scene's source views, both `times` the RAW's sides, as a camera would write them."""
-    from PIL import Image
-
     from fujinsplat.capture.raw import read_raw
-    from fujinsplat.core.color import decode, encode
     from fujinsplat.core.settings import CaptureSettings
-    from fujinsplat.demo.sensor import BLACK, WHITE, write_dng
+    from fujinsplat.demo.camera import develop, write_jpeg
+    from fujinsplat.demo.sensor import expose, write_dng
 
     out.mkdir(parents=True)
-    for raw in sorted((scene / "train").glob("*.dng")):
-        linear = enlarged(read_raw(raw, CaptureSettings()).linear / 65535, times)
-        light = linear[..., 1].copy()
-        light[0::2, 0::2], light[1::2, 1::2] = linear[0::2, 0::2, 0], linear[1::2, 1::2, 2]
-        write_dng(out / raw.name, np.rint(BLACK + light * (WHITE - BLACK)).astype(np.uint16))
-        with Image.open(raw.with_suffix(".JPG")) as image:
-            shown = enlarged(decode(np.asarray(image) / 255.0), linear.shape[1] // image.width)
-        picture = np.rint(encode(shown.astype(np.float64)) * 255).astype(np.uint8)
-        Image.fromarray(picture).save(out / f"{raw.stem}.JPG", quality=92)
+    for number, raw in enumerate(sorted((scene / "train").glob("*.dng"))):
+        light = enlarged(read_raw(raw, CaptureSettings()).linear / 65535, times)
+        mosaic = expose(light, np.random.default_rng(number))
+        write_dng(out / raw.name, mosaic)
+        write_jpeg(out / f"{raw.stem}.JPG", develop(mosaic, 1))
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from fujinsplat.capture.picture import read_rgb
 from fujinsplat.capture.points import scene_points, write_points
 from fujinsplat.capture.poses import match, match_source, read_poses
 from fujinsplat.core.color import encode
-from fujinsplat.core.errors import UserError, refuse
+from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import atomic_file, atomic_folder, read_json, write_json
 from fujinsplat.core.progress import say
 from fujinsplat.core.settings import CaptureSettings
@@ -57,7 +57,7 @@ class _Part:
     poses_of_raw: bool
 
 
-def _decode(part: _Part, view: View, camera: Camera, twin: bool) -> tuple[dict[str, Any], Thumb]:
+def _decode(part: _Part, view: View, camera: Camera, twin: bool) -> tuple[dict[str, Any], Thumb | None]:
     """Decode one view into the part's folder; what views.json and the manifest say about it. A clean twin gets the grid
     that its source view has."""
     size = camera.photograph if twin else None
@@ -73,7 +73,7 @@ def _decode(part: _Part, view: View, camera: Camera, twin: bool) -> tuple[dict[s
         raw_linear, rgb_encoded = _aligned(part.alignment, part.poses_of_raw, raw_linear, rgb_encoded)
         moved = "RGB moved onto the RAW" if part.poses_of_raw else "RAW moved onto the RGB"
         notes += (f"the camera corrects its lens in the RGB: {moved} by up to {part.alignment.largest:.1f} pixels",)
-    small = thumb(view.stem, raw_linear, rgb_encoded)
+    small = thumb(view, raw_linear, rgb_encoded)
     fitted = camera if twin else camera.straightened(*frame.size)
     if fitted.lens is not None:
         raw_linear, rgb_encoded = straighten_raw(fitted.lens, raw_linear), straighten_rgb(fitted.lens, rgb_encoded)
@@ -184,9 +184,8 @@ def _decoded(
     part: _Part, views: Sequence[View], cameras: Sequence[Camera], threads: int, what: str, twins: bool = False
 ) -> list[dict[str, Any]]:
     """Every view of a part, and then whether each RAW and RGB belong together."""
-    done = each_view(lambda i: _decode(part, views[i], cameras[i], twins), len(views), threads, what)
-    if part.settings.check_pairs:
-        refuse(wrong_pairs([small for view, (_, small) in zip(views, done, strict=True) if view.raw and view.rgb]))
+    compared = (lambda done: wrong_pairs([small for _, small in done])) if part.settings.check_pairs else None
+    done = each_view(lambda i: _decode(part, views[i], cameras[i], twins), len(views), threads, what, compared)
     return [item for item, _ in done]
 
 

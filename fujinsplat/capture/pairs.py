@@ -5,15 +5,17 @@ their lenses in the JPEG alone. Both are seen without knowing the camera's tone 
 structure (brightness minus its surroundings, in the logarithm), which a tone curve hardly changes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fujinsplat.capture.grid import area_resize
+from fujinsplat.capture.layout import View
 from fujinsplat.core.color import decode, luminance
 
 THUMB = 96  # longest side of the pictures that are compared for being one picture at all
-CERTAIN = 0.35  # a pair whose likeness is above this is one picture, whatever the others look like
+CERTAIN = 0.35  # a pair whose likeness is above this is one picture, whatever the others look like; demo pairs: .95
 BETTER = 0.08  # how much more alike another partner must be for this one to be the wrong one
 BLOCKS = (8, 6)  # places (columns, rows) at which the shift between RAW and RGB is measured
 NOTHING = 0.35  # pixels of shift that need no alignment
@@ -21,9 +23,10 @@ NOTHING = 0.35  # pixels of shift that need no alignment
 
 @dataclass(frozen=True)
 class Thumb:
-    """The fine structure of one view's RAW and RGB, [h, w] each, mean 0 and length 1 (or all zero when flat)."""
+    """The fine structure of one view's RAW and RGB, [h, w] each, mean 0 and length 1 (or all zero when flat), and the
+    names of the two files."""
 
-    stem: str
+    names: tuple[str, str]
     raw: np.ndarray
     rgb: np.ndarray
 
@@ -47,14 +50,17 @@ def light_of(rgb_encoded: np.ndarray) -> np.ndarray:
     return decode(np.arange(256) / 255.0).astype(np.float32)[rgb_encoded]
 
 
-def thumb(stem: str, raw_linear: np.ndarray, rgb_encoded: np.ndarray) -> Thumb:
-    """`raw_linear` uint16 and `rgb_encoded` uint8, [H, W, 3] on one grid."""
+def thumb(view: View, raw_linear: np.ndarray, rgb_encoded: np.ndarray) -> Thumb | None:
+    """`raw_linear` uint16 and `rgb_encoded` uint8, [H, W, 3] each over the same frame; None for a view of one file."""
+    if view.raw is None or view.rgb is None:
+        return None
     height, width = raw_linear.shape[:2]
     scale = min(1.0, THUMB / max(width, height))
     size = max(1, round(width * scale)), max(1, round(height * scale))
     table = decode(np.arange(256) / 255.0).astype(np.float32)
     raw = area_resize(raw_linear, *size) / 65535
-    return Thumb(stem, _unit(structure(raw)), _unit(structure(area_resize(rgb_encoded, *size, table=table))))
+    rgb = area_resize(rgb_encoded, *size, table=table)
+    return Thumb((str(view.raw), str(view.rgb)), _unit(structure(raw)), _unit(structure(rgb)))
 
 
 def likeness(raw: np.ndarray, rgb: np.ndarray) -> float:
@@ -68,27 +74,56 @@ def likeness(raw: np.ndarray, rgb: np.ndarray) -> float:
     return best
 
 
-def wrong_pairs(thumbs: list[Thumb]) -> list[str]:
-    """One sentence for each view whose RAW and RGB are not one picture."""
-    own = [likeness(t.raw, t.rgb) for t in thumbs]
+def wrong_pairs(thumbs: Sequence[Thumb | None]) -> list[str]:
+    """One sentence for each view whose RAW and RGB are not one picture, or one for all where none of them are."""
+    both = [t for t in thumbs if t is not None and t.raw.any() and t.rgb.any()]  # the others cannot be compared
+    own = [likeness(t.raw, t.rgb) for t in both]
     usual = max(own, default=0.0)
     problems = []
-    for index, view in enumerate(thumbs):
-        if own[index] > 1 - BETTER or not view.raw.any() or not view.rgb.any():
-            continue  # nothing can be better, or there is nothing to compare
-        others = [likeness(view.raw, other.rgb) if i != index else -1.0 for i, other in enumerate(thumbs)]
+    for index, view in enumerate(both):
+        if own[index] > 1 - BETTER:
+            continue  # nothing can be better
+        others = [likeness(view.raw, other.rgb) if i != index else -1.0 for i, other in enumerate(both)]
         best = int(np.argmax(others))
-        if others[best] > own[index] + BETTER:
+        if others[best] > max(own[index] + BETTER, CERTAIN):
             problems.append(
-                f"the RAW and the RGB of {view.stem} are not one picture: the RAW fits the RGB of "
-                f"{thumbs[best].stem} (likeness {others[best]:.2f} against {own[index]:.2f}); rename both"
+                f"{view.names[0]} and {view.names[1]} are not one picture: the RAW fits {both[best].names[1]} "
+                f"(likeness {others[best]:.2f} against {own[index]:.2f}); rename both"
             )
-        elif own[index] < min(CERTAIN, 0.5 * usual):
+        elif own[index] < CERTAIN < usual:
             problems.append(
-                f"the RAW and the RGB of {view.stem} are not one picture (likeness {own[index]:.2f}, up to {usual:.2f} "
-                "in other views); use the RGB of the same shot, remove the view, or set capture.check_pairs: false"
+                f"{view.names[0]} and {view.names[1]} are not one picture (likeness {own[index]:.2f}, up to "
+                f"{usual:.2f} in other views); use the RGB of the same shot, remove the view, or set "
+                "capture.check_pairs: false"
             )
-    return problems
+    return problems or ([_none_fits(both, usual)] if both and usual < CERTAIN else [])
+
+
+def _none_fits(thumbs: list[Thumb], usual: float) -> str:
+    """The sentence for a capture whose RAW and RGB differ in every view: a crop where one explains it."""
+    remedy = "use the RAW files alone, or set capture.check_pairs: false"
+    found = [shown_share(t) for t in thumbs]
+    shares = [share for share, like in found if like > CERTAIN]
+    if 2 * len(shares) > len(thumbs):
+        return (
+            f"the RGB pictures show only about {np.median(shares):.0%} of the width that the RAW files show (a crop or "
+            f"a digital zoom in the camera), beginning with {thumbs[0].names[1]}; export them uncropped, {remedy}"
+        )
+    return (
+        f"no RAW file and its RGB are one picture, beginning with {thumbs[0].names[0]} and {thumbs[0].names[1]} "
+        f"(likeness up to {usual:.2f}); use the RGB of the same shots, {remedy}"
+    )
+
+
+def shown_share(view: Thumb) -> tuple[float, float]:
+    """(share of the RAW's width that the RGB shows, likeness there), tried from half to all of it, at any place."""
+    from scipy.ndimage import zoom
+
+    best = (1.0, likeness(view.raw, view.rgb))
+    for share in np.linspace(0.5, 0.97, 48):
+        like = float(_correlation(view.raw, _unit(zoom(view.rgb, share, order=1))).max())
+        best = max(best, (float(share), like), key=lambda found: found[1])
+    return best
 
 
 # in-camera lens correction
@@ -136,15 +171,19 @@ def measure(raw_linear: np.ndarray, rgb_encoded: np.ndarray) -> np.ndarray:
     return np.array(rows, np.float64).reshape(-1, 5)
 
 
-def _search(area: np.ndarray, patch: np.ndarray, reach: int) -> tuple[float, float, float] | None:
-    """The shift (x, y) in pixels at which `patch` lies in `area`, to a fraction of a pixel, and its correlation."""
+def _correlation(area: np.ndarray, patch: np.ndarray) -> np.ndarray:
+    """Correlation of a `patch` of mean 0 and length 1 with every place of `area` at which it lies inside."""
     from scipy.signal import fftconvolve
 
     ones = np.ones_like(patch)
-    count = ones.size
     total = fftconvolve(area, ones, "valid")
-    power = fftconvolve(area**2, ones, "valid") - total**2 / count
-    score = fftconvolve(area, patch[::-1, ::-1], "valid") / np.sqrt(np.maximum(power, 1e-8))
+    power = fftconvolve(area**2, ones, "valid") - total**2 / ones.size
+    return fftconvolve(area, patch[::-1, ::-1], "valid") / np.sqrt(np.maximum(power, 1e-8))
+
+
+def _search(area: np.ndarray, patch: np.ndarray, reach: int) -> tuple[float, float, float] | None:
+    """The shift (x, y) in pixels at which `patch` lies in `area`, to a fraction of a pixel, and its correlation."""
+    score = _correlation(area, patch)
     y, x = np.unravel_index(int(np.argmax(score)), score.shape)
     if score[y, x] < 0.6 or not (0 < y < score.shape[0] - 1 and 0 < x < score.shape[1] - 1):
         return None

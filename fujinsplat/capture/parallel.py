@@ -12,10 +12,17 @@ MOST_IN_FLIGHT = 4
 T = TypeVar("T")
 
 
-def each_view(function: Callable[[int], T], count: int, threads: int, what: str) -> list[T]:
+def each_view(
+    function: Callable[[int], T],
+    count: int,
+    threads: int,
+    what: str,
+    compared: Callable[[list[T]], list[str]] | None = None,
+) -> list[T]:
     """`function(0…count-1)` on a few threads (LibRaw and numpy release the interpreter).
 
-    What a user can mend is collected from every view before it is raised; anything else ends it at once."""
+    What a user can mend is collected from every view, and by `compared` from those that are sound, before it is raised;
+    anything else ends it at once."""
     results: list[T] = []
     problems: list[str] = []
     with ThreadPoolExecutor(max(1, min(threads, count, MOST_IN_FLIGHT))) as pool:
@@ -29,5 +36,5 @@ def each_view(function: Callable[[int], T], count: int, threads: int, what: str)
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    refuse(list(dict.fromkeys(problems)))
+    refuse([*dict.fromkeys(problems), *(compared(results) if compared else [])])
     return results

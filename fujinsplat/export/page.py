@@ -137,9 +137,10 @@ def _smoke(given: Inputs) -> str:
         url = f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
         caption = f"<figcaption>{escape(stem)}: {passes.mean():.0%} passes on average</figcaption>"
         figures.append(f'<figure><img src="{url}" alt="transmission of {escape(stem)}">{caption}</figure>')
+    doubts = "".join(f"<li>{escape(words)}</li>" for words in smoke.statistics.get("words", []))
     return (
         '<section id="smoke"><h2>Smoke</h2><p class="hint">How much light passes: white is clear air, black is dense '
-        f'smoke.</p><div class="maps">{"".join(figures)}</div></section>'
+        f'smoke.</p>{f"<ul>{doubts}</ul>" if doubts else ""}<div class="maps">{"".join(figures)}</div></section>'
     )
 
 

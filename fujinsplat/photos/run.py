@@ -43,6 +43,13 @@ DOING = {
     "export_turntable": "the turntable",
     "export_page": "the report",
 }
+# what of a job's own words is worth a line on the terminal, when it has ended
+TOLD = {
+    "capture_poses": r".* have a pose, .*|.* is left out: .*|.* points triangulated .*",
+    "capture_source": r"the camera corrects .*|RAW and RGB lie .*",
+    "smoke_estimate": r"warning: .*|.* views, transmission .*",
+    "report_view": r"no 3D view .*",
+}
 
 
 @dataclass(frozen=True)
@@ -201,7 +208,7 @@ def _snakemake(command: list[str], out: Path) -> None:
             for line in process.stdout or ():
                 written.write(line)
                 written.flush()
-                bar = _follow(line, bar)
+                bar = _follow(line, bar, out)
             code = process.wait()
         except KeyboardInterrupt:
             _stop(process)
@@ -230,20 +237,35 @@ def _stop(process: subprocess.Popen) -> None:
             process.kill()
 
 
-def _follow(line: str, bar):
-    """One line of Snakemake's: which rule begins, how many steps are done."""
-    begun = re.match(r"^(?:local)?rule (\w+):", line.strip())
+def _follow(line: str, bar, out: Path):
+    """One line of Snakemake's: how many steps there are, which begins, what one that has ended found, how many are
+    done."""
+    line = line.strip()
+    if bar is None and (planned := re.match(r"^total\s+(\d+)$", line)):
+        bar = progress(what="steps", total=int(planned[1]), unit="step")
+    begun = re.match(r"^(?:local)?rule (\w+):", line)
     if begun and begun[1] in DOING:
         if bar is not None:
             bar.set_description(DOING[begun[1]])
         if not sys.stderr.isatty():
             say(f"  {DOING[begun[1]]} …")
-    done = re.match(r"^(\d+) of (\d+) steps", line.strip())
-    if done:
-        if bar is None:
-            bar = progress(what="steps", total=int(done[2]), unit="step")
+    ended = re.match(r"^Finished jobid: \d+ \(Rule: (\w+)\)", line)
+    if ended and ended[1] in TOLD:
+        for words in _words(ended[1], out):
+            if bar is not None:
+                bar.clear()
+            say(f"    {words}")
+    done = re.match(r"^(\d+) of (\d+) steps", line)
+    if done and bar is not None:
         bar.update(int(done[1]) - bar.n)
     return bar
+
+
+def _words(rule: str, out: Path) -> list[str]:
+    """The lines of a job's log that a person wants to see."""
+    logs = sorted((out / "results" / DATASET / "logs" / rule.replace("_", "/", 1)).rglob("*.log"))
+    lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
+    return [in_own_names(line, out) for line in lines if re.fullmatch(TOLD[rule], line)]
 
 
 def _failure(log: Path) -> str:

@@ -1,15 +1,20 @@
 """RAW and RGB that do not belong together are named; an in-camera lens correction is measured and undone."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from fujinsplat.capture import SourceViews
+from fujinsplat.capture.layout import View, find_scene, part_views
+from fujinsplat.capture.motion.find import find_poses
 from fujinsplat.capture.pairs import Alignment, fit, measure, moved_places, thumb, wrong_pairs
 from fujinsplat.capture.resample import cubic
 from fujinsplat.core.color import encode
+from fujinsplat.core.errors import UserError
+from fujinsplat.core.settings import CaptureSettings, MotionSettings
 
 SIZE = (180, 120)
 
@@ -30,28 +35,47 @@ def stored(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.rint(linear * 65535).astype(np.uint16), np.rint(encode(toned) * 255).astype(np.uint8)
 
 
+def thumbs(pictures) -> list:
+    return [thumb(View(f"v{i}", Path(f"v{i}.jpg"), Path(f"v{i}.dng")), *pair) for i, pair in enumerate(pictures)]
+
+
 def test_right_pairs_pass_whatever_the_tone_curve():
-    assert wrong_pairs([thumb(str(i), *stored(texture(i))) for i in range(6)]) == []
+    assert wrong_pairs(thumbs(stored(texture(i)) for i in range(6))) == []
 
 
 def test_swapped_neighbours_are_named_with_their_right_partners():
     pictures = [stored(texture(i)) for i in range(6)]
     pictures[2], pictures[3] = (pictures[2][0], pictures[3][1]), (pictures[3][0], pictures[2][1])
-    problems = wrong_pairs([thumb(f"v{i}", *pair) for i, pair in enumerate(pictures)])
+    problems = wrong_pairs(thumbs(pictures))
     assert len(problems) == 2
-    assert "RGB of v2 are not one picture" in problems[0] and "fits the RGB of v3" in problems[0]
+    assert "v2.dng and v2.jpg are not one picture" in problems[0] and "fits v3.jpg" in problems[0]
 
 
 def test_a_picture_of_something_else_is_named():
     pictures = [stored(texture(i)) for i in range(6)]
     pictures[4] = pictures[4][0], stored(texture(99))[1]
-    problems = wrong_pairs([thumb(f"v{i}", *pair) for i, pair in enumerate(pictures)])
-    assert len(problems) == 1 and "v4" in problems[0] and "RGB of the same shot" in problems[0]
+    problems = wrong_pairs(thumbs(pictures))
+    assert len(problems) == 1 and "v4.dng" in problems[0] and "RGB of the same shot" in problems[0]
+
+
+def test_a_capture_whose_pictures_are_all_of_something_else_is_one_sentence():
+    problems = wrong_pairs(thumbs((stored(texture(i))[0], stored(texture(50 + i))[1]) for i in range(4)))
+    assert len(problems) == 1 and "no RAW file and its RGB are one picture" in problems[0] and "v0.dng" in problems[0]
+
+
+@pytest.mark.parametrize("share", [0.9, 0.7])
+def test_a_crop_of_every_picture_is_measured_and_told(share):
+    zoomed = Alignment((0.0, 0.0), share - 1, 0.0, 0.0, 0.0)
+    pictures = [(stored(x)[0], stored(corrected(x, zoomed))[1]) for x in (texture(i, 96, 64) for i in range(3))]
+    problems = wrong_pairs(thumbs(pictures))
+    assert len(problems) == 1 and "a crop or a digital zoom" in problems[0]
+    told = int(problems[0].split("about ")[1].split("%")[0])
+    assert told == pytest.approx(100 * share, abs=2)
 
 
 def test_pictures_without_structure_are_not_judged():
     flat = np.full((60, 90, 3), 0.3)
-    assert wrong_pairs([thumb(str(i), *stored(flat)) for i in range(3)]) == []
+    assert wrong_pairs(thumbs([stored(flat)] * 3)) == []
 
 
 CORRECTION = Alignment((0.002, -0.001), 0.01, -0.05, 0.0, 0.0)
@@ -101,8 +125,24 @@ def test_the_stage_refuses_swapped_files(textured, capture):
     (train / "0002.JPG").rename(train / "0001.JPG")
     (train / "x.JPG").rename(train / "0002.JPG")
     assert capture.source() == 2
-    assert "2 problems" in capture.errors and "the RAW fits the RGB of 0002" in capture.errors
+    assert "2 problems" in capture.errors and "the RAW fits" in capture.errors and "0002.JPG" in capture.errors
     assert capture.written() == []
+
+
+def test_wrong_pairs_and_damaged_files_are_told_before_poses_are_sought(textured, tmp_path):
+    train = textured.home / "train"
+    (train / "0001.JPG").rename(train / "x.JPG")
+    (train / "0002.JPG").rename(train / "0001.JPG")
+    (train / "x.JPG").rename(train / "0002.JPG")
+    broken = (train / "0003.dng").read_bytes()
+    (train / "0003.dng").write_bytes(broken[: len(broken) // 2])
+    views = part_views(find_scene(textured.home.parent, textured.home.name), "source")
+    with pytest.raises(UserError) as told:
+        find_poses(views, tmp_path / "poses", MotionSettings(), CaptureSettings())
+    not_one = [f"{stem}.JPG are not one picture" for stem in ("0001", "0002")]
+    for words in ("3 problems", "0003.dng is truncated", *not_one):
+        assert words in str(told.value)
+    assert not (tmp_path / "poses").exists()
 
 
 def test_the_stage_aligns_what_the_camera_corrected(textured, capture, dng):
@@ -170,8 +210,6 @@ def test_a_picture_lying_on_its_side_is_turned_when_the_poses_are_upright(world,
 def test_an_upright_portrait_beside_a_lying_raw_goes_back_to_the_sensors_grid(dng, tmp_path, scenery):
     """Programs turn JPEG portraits upright; the RAW stays as the sensor lay, and so do the other views."""
     from fujinsplat.capture.frame import read_frame
-    from fujinsplat.capture.layout import View
-    from fujinsplat.core.settings import CaptureSettings
 
     dng.write(tmp_path / "a.dng", dng.mosaic_of(scenery(1)), orientation=6)
     dng.write_jpg(tmp_path / "a.JPG", np.rot90(scenery(1), 3))
@@ -186,8 +224,6 @@ def test_an_upright_portrait_beside_a_lying_raw_goes_back_to_the_sensors_grid(dn
 
 def test_an_upright_portrait_without_raw_lies_down_beside_the_landscapes(tmp_path, scenery, dng):
     from fujinsplat.capture.frame import read_frame
-    from fujinsplat.capture.layout import View
-    from fujinsplat.core.settings import CaptureSettings
 
     dng.write_jpg(tmp_path / "a.JPG", np.rot90(scenery(1)))
     view = View("a", tmp_path / "a.JPG", None)

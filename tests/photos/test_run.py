@@ -17,7 +17,9 @@ from fujinsplat.rows.registries import AllSettings
 
 TALKS = """
 import sys
+print("total                   2", flush=True)
 print("localrule capture_poses:", flush=True)
+print("Finished jobid: 3 (Rule: capture_poses)", flush=True)
 print("1 of 2 steps (50%) done", flush=True)
 print("Error in rule capture_poses:", flush=True)
 print("fujinsplat: 2 problems:", flush=True)
@@ -28,11 +30,19 @@ sys.exit(int(sys.argv[1]))
 """
 
 
-def test_a_failed_job_is_told_in_its_own_words(tmp_path, capsys):
+def test_a_failed_job_is_told_in_its_own_words_and_what_another_found(tmp_path, capsys):
+    log = tmp_path / "results" / "photos" / "logs" / "capture" / "poses" / "trip.log"
+    log.parent.mkdir(parents=True)
+    link = tmp_path / "data" / "trip" / "train" / "a_b.dng"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("/card/a b.DNG")
+    log.write_text(f"structure from motion\n7 of 8 views have a pose, 9 points\n{link} is left out: it is dark\n")
     with pytest.raises(UserError) as told:
         _snakemake([sys.executable, "-c", TALKS, "1"], tmp_path)
     assert str(told.value) == "2 problems:\n  - a.dng is empty\n  - b.dng is empty"
-    assert "where each photograph was taken" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "where each photograph was taken" in said and "7 of 8 views have a pose" in said
+    assert "/card/a b.DNG is left out: it is dark" in said and "structure from motion" not in said
     assert "Exiting because" in (tmp_path / "snakemake.log").read_text()
     _snakemake([sys.executable, "-c", TALKS, "0"], tmp_path)
 

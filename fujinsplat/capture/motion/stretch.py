@@ -11,6 +11,7 @@ import numpy as np
 
 from fujinsplat.capture.frame import read_frame
 from fujinsplat.capture.layout import View
+from fujinsplat.capture.pairs import Thumb, thumb, wrong_pairs
 from fujinsplat.capture.parallel import each_view
 from fujinsplat.core.color import encode
 from fujinsplat.core.settings import CaptureSettings
@@ -61,10 +62,11 @@ def write_pictures(
 ) -> dict[str, dict]:
     """One PNG per view, `{width}x{height}/{stem}.png` below `folder` so that each size has a camera of its own; what is
     known of each by stem: its picture, that picture's size, the quarter turns that bring it upright, and its focal
-    length in pixels where the photograph names one (otherwise 0)."""
+    length in pixels where the photograph names one (otherwise 0). Views that are damaged, and pairs that are not one
+    picture, are refused here, before anything is made of them."""
     from PIL import Image
 
-    def write(number: int) -> dict:
+    def write(number: int) -> tuple[dict, Thumb | None]:
         view = views[number]
         frame = read_frame(view, settings, max_side=max_side, for_raw=True)
         linear = frame.raw_linear.astype(np.float32) / 65535
@@ -73,7 +75,9 @@ def write_pictures(
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray((clear if cleared else stretch)(linear)).save(folder / name, compress_level=1)
         focal = focal_35mm(view) * np.hypot(width, height) / DIAGONAL_35MM
-        return {"name": name, "size": [width, height], "turns": frame.turns, "focal": float(focal)}
+        about = {"name": name, "size": [width, height], "turns": frame.turns, "focal": float(focal)}
+        return about, thumb(view, frame.raw_linear, frame.rgb_encoded)
 
-    made = each_view(write, len(views), threads, "stretching")
-    return {view.stem: about for view, about in zip(views, made, strict=True)}
+    compared = (lambda made: wrong_pairs([small for _, small in made])) if settings.check_pairs else None
+    made = each_view(write, len(views), threads, "stretching", compared)
+    return {view.stem: about for view, (about, _) in zip(views, made, strict=True)}
