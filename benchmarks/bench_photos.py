@@ -19,33 +19,34 @@ import numpy as np
 
 SCENE = "Kogarashi"
 SIZE = {"width": 960, "height": 640}  # of the demo's camera pictures; its RAW has twice
-
-
-def enlarged(linear: np.ndarray, times: int) -> np.ndarray:
-    """[H, W, 3] with `times` the sides, smooth between the pixels."""
-    from PIL import Image
-
-    size = linear.shape[1] * times, linear.shape[0] * times
-    planes = [
-        np.asarray(Image.fromarray(linear[..., c].astype(np.float32)).resize(size, Image.Resampling.BICUBIC))
-        for c in range(3)
-    ]
-    return np.clip(np.stack(planes, -1), 0, 1)
+GRAIN = 2.0  # what is left of the sensor's noise in a JPEG, of 255
 
 
 def write_folder(scene: Path, out: Path, times: int) -> None:
     """RAW and JPEG of the scene's source views, both `times` the RAW's sides, as a camera would write them."""
+    from PIL import Image
+
     from fujinsplat.capture.raw import read_raw
     from fujinsplat.core.settings import CaptureSettings
-    from fujinsplat.demo.camera import develop, write_jpeg
-    from fujinsplat.demo.sensor import expose, write_dng
+    from fujinsplat.demo.sensor import BLACK, FULL_WELL, READ_NOISE, WHITE, write_dng
 
     out.mkdir(parents=True)
     for number, raw in enumerate(sorted((scene / "train").glob("*.dng"))):
-        light = enlarged(read_raw(raw, CaptureSettings()).linear / 65535, times)
-        mosaic = expose(light, np.random.default_rng(number))
-        write_dng(out / raw.name, mosaic)
-        write_jpeg(out / f"{raw.stem}.JPG", develop(mosaic, 1))
+        rng = np.random.default_rng(number)
+        linear = read_raw(raw, CaptureSettings()).linear.astype(np.float32) / 65535
+        size = linear.shape[1] * times, linear.shape[0] * times
+        planes = [np.asarray(Image.fromarray(linear[..., c]).resize(size, Image.Resampling.BICUBIC)) for c in range(3)]
+        light = planes[1].copy()
+        light[0::2, 0::2], light[1::2, 1::2] = planes[0][0::2, 0::2], planes[2][1::2, 1::2]
+        electrons = np.maximum(light, 0) * np.float32(FULL_WELL)
+        electrons += np.sqrt(electrons + READ_NOISE**2) * rng.standard_normal(light.shape, np.float32)
+        counts = np.rint(BLACK + electrons * ((WHITE - BLACK) / FULL_WELL))
+        write_dng(out / raw.name, np.clip(counts, 0, WHITE).astype(np.uint16))
+        with Image.open(raw.with_suffix(".JPG")) as image:
+            shown = np.asarray(image.resize(size, Image.Resampling.BICUBIC), np.float32)
+        grain = GRAIN * rng.standard_normal((*shown.shape[:2], 1), np.float32)
+        picture = Image.fromarray(np.clip(shown + grain, 0, 255).astype(np.uint8))
+        picture.save(out / f"{raw.stem}.JPG", quality=95)
 
 
 def main() -> None:
