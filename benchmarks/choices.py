@@ -34,12 +34,12 @@ VALUES: dict[str, list[Any]] = {
     "controller.start": ["torch"],
     "synthesis.veil": ["published"],
     "synthesis.smoke": ["uniform"],
-    "synthesis.by_depth": [0.3, 0.9],
-    "synthesis.uneven": [0.12, 0.5],
     "synthesis.relight": [0.0, 0.35, 1.05],
     "synthesis.tone": ["exposure"],
     "synthesis.jitter": [0.0, 0.04, 0.16],
     "synthesis.light": [0.0, 0.12, 0.4],
+    "synthesis.by_depth": [0.3, 0.9],
+    "synthesis.uneven": [0.12, 0.5],
 }
 
 
