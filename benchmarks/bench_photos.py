@@ -1,6 +1,6 @@
 """`fujinsplat photos --quick` on a folder at camera size: how long a first look takes.
 
-    python -m benchmarks photos [views] [times]     (from the project's folder; 24 views of 22 megapixels, some minutes)
+    python -m benchmarks.bench_photos [views] [times] [cores]     (from the project's folder; 24 views of 22 megapixels)
 
 The folder is a demo scene whose RAW files have 1920x1280 pixels, more than twice what structure from motion looks at;
 their light is enlarged to the size of a camera's sensor (`times` 3: 5760x3840) and photographed there once more, with
@@ -10,6 +10,7 @@ each job, which a busy machine disturbs less.
 """
 
 import csv
+import os
 import sys
 import tempfile
 import time
@@ -54,20 +55,22 @@ def main() -> None:
     from fujinsplat.demo import write_scene
     from fujinsplat.photos.run import Request, run
 
-    numbers = [int(word) for word in sys.argv[2:] if word.isdecimal()]
-    views, times = (*numbers, *(24, 3)[len(numbers) :])
+    numbers = [int(word) for word in sys.argv[1:] if word.isdecimal()]
+    views, times, cores = (*numbers, *(24, 3, os.cpu_count())[len(numbers) :])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_scene(folder / "demo", SCENE, DemoSettings(source_views=views, **SIZE, external=1), 2)
+        write_scene(folder / "demo", SCENE, DemoSettings(source_views=views, **SIZE, external=1), cores)
         write_folder(folder / "demo" / SCENE, folder / "card", times)
         started = time.monotonic()
-        run(Request(folder / "card", folder / "out", preset="quick"))
+        run(Request(folder / "card", folder / "out", preset="quick", cores=cores))
         clock = time.monotonic() - started
-        print(
-            f"{views} views of {2 * SIZE['width'] * times}x{2 * SIZE['height'] * times}: {clock:.0f} s from the folder "
-            "to scene.ply and report.html"
-        )
+        size = f"{2 * SIZE['width'] * times}x{2 * SIZE['height'] * times}"
+        print(f"{views} views of {size}, {cores} cores: {clock:.0f} s from the folder to scene.ply and report.html")
         for file in sorted((folder / "out" / "results" / "photos" / "benchmarks").rglob("*.tsv")):
             with file.open() as stream:
                 row = next(csv.DictReader(stream, delimiter="\t"))
             print(f"  {'_'.join(file.parts[-3:-1]):24} {float(row['s']):7.1f} s  {float(row['cpu_time']):7.1f} s CPU")
+
+
+if __name__ == "__main__":
+    main()
