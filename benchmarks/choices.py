@@ -143,8 +143,8 @@ def table(measured: dict[str, list[dict[str, float]]]) -> str:
     ours = measured[_key("", None)]
     apart = abs(ours[0]["controller"] - ours[1]["controller"])
     kept = np.mean([one["clean_shift"] for one in ours])
-    lines = ["| setting | value | PSNR, two seeds | mean over ours | clean twins kept |", "|---|---|--:|--:|--:|"]
-    lines.append(f"| ours | | {_pair(ours)} | | {kept:.1f} |")
+    lines = ["| value | of (ours) | PSNR, two seeds | mean over ours | clean twins kept |", "|---|---|--:|--:|--:|"]
+    lines.append(f"| ours | all | {_pair(ours)} | | {kept:.1f} |")
     for setting, value in choices()[1:]:
         found = measured.get(_key(setting, value))
         if not found:
@@ -154,7 +154,7 @@ def table(measured: dict[str, list[dict[str, float]]]) -> str:
         chosen = getattr(getattr(AllSettings(), block), name)
         better = " (better)" if min(gains) > 0 and np.mean(gains) > apart else ""
         lines.append(
-            f"| `{setting}` ({chosen}) | {value} | {_pair(found)} | {np.mean(gains):+.2f}{better} "
+            f"| {value} | `{setting}` ({chosen}) | {_pair(found)} | {np.mean(gains):+.2f}{better} "
             f"| {np.mean([one['clean_shift'] for one in found]):.1f} |"
         )
     lines.append(f"\nno correction: {ours[0]['base']:.2f} dB; the two seeds of ours lie {apart:.2f} dB apart")
