@@ -51,8 +51,8 @@ def test_one_switch_for_a_whole_build():
 
 
 def test_realx3d_has_no_setting_that_no_other_world_chose():
-    """docs/recipes.md says on which world each was chosen; what the demo's own (seed 20260) or none chose is the paper's
-    there."""
+    """docs/recipes.md says on which world each was chosen; what the demo (seed 20260) or no world chose is the
+    paper's there."""
     lines = (ROOT / "docs" / "recipes.md").read_text().splitlines()
     cells = [
         [cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")
