@@ -1,6 +1,6 @@
 """Which value of each setting of synthesis and controller is best on a world that nothing is reported on.
 
-    python -m benchmarks.choices FOLDER [CORES]     (from the project's folder; about half an hour of CPU time)
+    python -m benchmarks.choices FOLDER [CORES]     (from the project's folder; about twenty minutes of CPU time)
 
 The world is the demo's generator with seed 4711: four scenes, twelve source views each, 96 external captures that make
 768 observations, 600 updates. One setting at a time is moved away from ours: to the paper's value, and for numbers to
@@ -146,8 +146,8 @@ def table(measured: dict[str, list[dict[str, float]]]) -> str:
     lines = ["| value | of (ours) | PSNR, two seeds | mean over ours | clean twins kept |", "|---|---|--:|--:|--:|"]
     lines.append(f"| ours | all | {_pair(ours)} | | {kept:.1f} |")
     for setting, value in choices()[1:]:
-        found = measured.get(_key(setting, value))
-        if not found:
+        found = measured.get(_key(setting, value), [])
+        if len(found) < len(REPEATS):
             continue
         gains = [a["controller"] - b["controller"] for a, b in zip(found, ours, strict=True)]
         block, name = setting.split(".")

@@ -121,7 +121,7 @@ def shown_share(view: Thumb) -> tuple[float, float]:
 
     best = (1.0, likeness(view.raw, view.rgb))
     for share in np.linspace(0.5, 0.97, 48):
-        like = float(_correlation(view.raw, _unit(zoom(view.rgb, share, order=1))).max())
+        like = float(_correlation(view.raw, _unit(np.asarray(zoom(view.rgb, share, order=1)))).max())
         best = max(best, (float(share), like), key=lambda found: found[1])
     return best
 
