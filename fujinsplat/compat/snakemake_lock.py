@@ -1,19 +1,33 @@
-"""A lock that a killed Snakemake left, explained. Tested with snakemake 9.15 to 9.27.
+"""A lock that a killed Snakemake left, or that a full disk has no room for, explained. Tested with snakemake 9.15 to
+9.27.
 
 Snakemake's own message leaves it to the person to be sure that nobody else works in the folder. Here the machine is
-asked, and the one command that is safe is named.
+asked, and the one command that is safe is named. On a full disk Snakemake shows where in its own code it failed.
 """
 
 import os
+import shutil
 from pathlib import Path
 
+from fujinsplat.core.files import NEARLY_NOTHING
+
 VERSIONS = "snakemake >=9.15,<9.28"
+
+
+WITHOUT = {"--unlock", "--nolock", "--dry-run", "-n", "--mode"}  # runs that take no lock
+
+
+def no_room(arguments: list[str]) -> str | None:
+    """One sentence when this folder's disk is full, for a run with these command-line words."""
+    if WITHOUT & set(arguments) or shutil.disk_usage(".").free >= NEARLY_NOTHING:
+        return None
+    return f"no space left on the disk of {os.getcwd()}; free space, or work in a folder elsewhere"
 
 
 def explain_lock(arguments: list[str]) -> str | None:
     """One sentence when this folder is locked, for a run with these command-line words; None when it is not."""
     locks = Path(".snakemake/locks")
-    if {"--unlock", "--nolock", "--dry-run", "-n", "--mode"} & set(arguments) or not locks.is_dir():
+    if WITHOUT & set(arguments) or not locks.is_dir():
         return None
     if not any(locks.iterdir()):
         return None

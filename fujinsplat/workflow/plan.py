@@ -79,7 +79,7 @@ class Plan:
     def load(cls, config: dict[str, Any]) -> "Plan":
         """For the Snakefile: a mistake in config.yaml or in a target stops before any job, as a sentence."""
         from fujinsplat.compat.snakemake_errors import stop
-        from fujinsplat.compat.snakemake_lock import explain_lock
+        from fujinsplat.compat.snakemake_lock import explain_lock, no_room
         from fujinsplat.compat.snakemake_rules import ignore_changed_rules
         from fujinsplat.workflow.targets import check_targets
 
@@ -92,6 +92,8 @@ class Plan:
             check_targets(plan, [word for word in sys.argv[1:] if word.startswith("results/")])
         except UserError as error:
             raise stop(str(error)) from None
+        if told := no_room(sys.argv[1:]):
+            raise stop(told)
         if plan.config.keep_old:
             ignore_changed_rules()
         plan.tell_skipped()

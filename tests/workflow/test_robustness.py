@@ -183,6 +183,16 @@ def mounted(folder: Path, kilobytes: int) -> Iterator[None]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_disk_too_full_for_snakemake_itself_is_one_sentence(make_workspace, tmp_path):
+    workspace = make_workspace(tmp_path / "work", [SCENE])
+    with mounted(workspace.folder, 256):
+        (workspace.folder / "filler").write_bytes(bytes(shutil.disk_usage(workspace.folder).free - 8192))
+        done = workspace.snakemake(check=False)
+        assert done.returncode != 0 and "Traceback" not in done.stderr
+        assert f"no space left on the disk of {workspace.folder}; free space" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 def test_a_full_disk_is_one_sentence_and_more_space_finishes_the_build(unfinished, built):
     results = unfinished.folder / "results/demo"
     pages = [-(-path.stat().st_size // 4096) + 1 for path in results.rglob("*")]
