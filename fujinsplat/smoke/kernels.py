@@ -243,14 +243,20 @@ def _tau_and_level(unknowns, index, share):
 
 @njit(**_OPTIONS)
 def _add_block(matrix, rows, columns, a, b, tau_tau, tau_level, level_tau, level_level):
-    """Add the outer product of two observations' shares to the lower half of `matrix`."""
-    for k in range(OF_ALL):
-        row = rows[k]
-        to_tau = a[k] * (tau_tau if k < OF_TAU else level_tau)
-        to_level = a[k] * (tau_level if k < OF_TAU else level_level)
-        for l in range(OF_ALL):
-            if columns[l] <= row:
-                matrix[row, columns[l]] += b[l] * (to_tau if l < OF_TAU else to_level)
+    """Add the outer product of two observations' shares to `matrix`; those of one view reach its upper half as well,
+    which nobody reads."""
+    for k in range(OF_TAU):
+        row, to_tau, to_level = rows[k], a[k] * tau_tau, a[k] * tau_level
+        for l in range(OF_TAU):
+            matrix[row, columns[l]] += b[l] * to_tau
+        for l in range(OF_TAU, OF_ALL):
+            matrix[row, columns[l]] += b[l] * to_level
+    for k in range(OF_TAU, OF_ALL):
+        row, to_tau, to_level = rows[k], a[k] * level_tau, a[k] * level_level
+        for l in range(OF_TAU):
+            matrix[row, columns[l]] += b[l] * to_tau
+        for l in range(OF_TAU, OF_ALL):
+            matrix[row, columns[l]] += b[l] * to_level
 
 
 @kernel(**_OPTIONS)
