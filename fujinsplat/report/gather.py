@@ -267,10 +267,10 @@ def processors(results: Path) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for path in sorted((results / "metrics").glob("*/*.json")):
         about = read_json(path)
-        if isinstance(about, dict) and (
-            name := (about.get("training") or {}).get("processor") or about.get("processor")
-        ):
-            found.setdefault(name, []).append(f"{path.parent.name}/{path.stem}")
+        for part in (about.get("training"), about) if isinstance(about, dict) else ():
+            if isinstance(part, dict) and isinstance(name := part.get("processor"), str):
+                found.setdefault(name, []).append(f"{path.parent.name}/{path.stem}")
+                break
     # of several CPUs, which made which
     listed = "; ".join(
         f"{name} ({', '.join(scores) if len(found) > 1 else f'all {len(scores)} scores'})"

@@ -12,7 +12,7 @@ from fujinsplat.core.errors import UserError
 from fujinsplat.evaluate.tables.model import Cell, Row, Table
 from fujinsplat.report import viewer
 from fujinsplat.report.command import app
-from fujinsplat.report.gather import changed_settings, gather, timings
+from fujinsplat.report.gather import changed_settings, gather, processors, timings
 from fujinsplat.report.highlights import highlights
 from fujinsplat.report.page import _table, render, write_report
 from tests.conftest import same_content
@@ -33,6 +33,13 @@ def test_times_in_tables_are_said_to_be_measured_and_marked(tmp_path):
         page.write_text(_table(Table("t", "T", ["Method", "PSNR", "Minutes"], [row], timed=frozenset([2]))))
         assert "<p>Minutes: measured, and not the same in two runs.</p>" in page.read_text()
     assert pages[4.1].read_text() != pages[4.2].read_text() and same_content(*pages.values())
+
+
+@pytest.mark.parametrize("about", [[], {"training": 7}, {"training": {"processor": [[0]]}, "processor": {}}])
+def test_a_damaged_summary_of_scores_names_no_cpu(tmp_path, about):
+    (tmp_path / "metrics/x").mkdir(parents=True)
+    (tmp_path / "metrics/x/y.json").write_text(json.dumps(about))
+    assert processors(tmp_path) == {}
 
 
 def test_numbers_times_and_versions(planted, outline):
