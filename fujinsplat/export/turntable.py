@@ -10,6 +10,7 @@ from fujinsplat.capture.motion.level import up_direction
 from fujinsplat.core.files import atomic_file
 from fujinsplat.core.progress import progress
 
+LOOKED_AT = 6  # frames whose colours make the film's palette
 SWING = 1.0  # standard deviations of the camera positions: farther out the scene was never seen
 
 
@@ -66,7 +67,8 @@ def write_turntable(gaussians, cameras: list[Camera], out: Path, frames: int, wi
         shown = render_encoded(gaussians, resized(camera, min(width, camera.width)))
         pictures.append(Image.fromarray((shown.cpu().numpy() * 255 + 0.5).astype(np.uint8)))
     # one palette for all frames: a palette per frame would flicker
-    palette = pictures[0].quantize(255, method=Image.Quantize.MEDIANCUT)
+    some = np.concatenate([np.asarray(picture) for picture in pictures[:: -(-frames // LOOKED_AT)]])
+    palette = Image.fromarray(some).quantize(255, method=Image.Quantize.MEDIANCUT, kmeans=3)
     quantised = [picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG) for picture in pictures]
     with atomic_file(out) as temporary:
         quantised[0].save(
