@@ -216,6 +216,7 @@ def _snakemake(command: list[str], out: Path) -> None:
         finally:
             signal.signal(signal.SIGTERM, before)
             if bar is not None:
+                bar.clear()  # tqdm forgets to, where it has counted nothing yet
                 bar.close()
     if code:
         raise UserError(in_own_names(_failure(log), out))
