@@ -131,6 +131,8 @@ class Smoke:
             raise UserError(f"{path} is not a readable safetensors file ({error}); estimate the smoke again") from None
         if notes.get("kind") != KIND or set(tensors) != set(TENSORS):
             raise UserError(f"{path} is not a smoke estimate; make it with `fujinsplat smoke estimate`")
+        if tensors["slope"].dim() != 3:
+            raise UserError(f"{path} was made by an earlier version (one slope per view); estimate the smoke again")
         tensors["depth"], tensors["trusted"] = tensors["depth"].float(), tensors["trusted"].bool()
         words = {"stems": tuple(json.loads(notes["stems"])), "statistics": json.loads(notes["statistics"])}
         return Smoke(**tensors, **words, keep=float(notes["keep"]), floor=float(notes["floor"]))

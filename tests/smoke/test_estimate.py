@@ -1,5 +1,7 @@
 """Known smoke is found, what is not determined is said, and nothing depends on chance."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -31,6 +33,21 @@ def test_depth_from_points_serves_as_well(smoky):
     found = estimate(smoky.views, smoky.cameras, points.z, points.trusted)
     error = (found.transmission / smoky.transmission).log()[points.trusted]
     assert float(error.std()) < 0.15
+
+
+def test_smoke_that_is_denser_to_one_side_of_the_picture_is_followed(smoky):
+    """Its growth with distance changes sides from view to view, which one slope per view cannot say."""
+    far = smoky.depth / smoky.depth.median()
+    x = torch.linspace(-1, 1, far.shape[2])
+    side = torch.tensor([(-1.0) ** view for view in range(len(far))])[:, None, None]
+    T = torch.exp(-(0.3 + (0.5 + 0.4 * side * x) * far))
+    views = smoky.clean * T[..., None] + torch.tensor(AIRLIGHT, dtype=torch.float32) * (1 - T[..., None])
+
+    def error(settings):
+        found = estimate(views, smoky.cameras, smoky.depth, smoky.trusted, settings)
+        return float((found.transmission / T).log().std())
+
+    assert error(SmokeSettings()) < 0.8 * error(SmokeSettings(slopes=(1, 1)))
 
 
 def test_points_say_nothing_about_what_lies_beside_them(smoky):
@@ -92,6 +109,12 @@ def test_it_comes_back_from_its_file(smoky, found, tmp_path):
         read.clear()
     found.save(tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "smoke.safetensors").read_bytes()
+
+
+def test_an_estimate_of_an_earlier_version_is_made_again(found, tmp_path):
+    replace(found, slope=found.slope.mean((1, 2))).save(tmp_path / "old.safetensors")
+    with pytest.raises(UserError, match="was made by an earlier version"):
+        Smoke.load(tmp_path / "old.safetensors")
 
 
 def test_still_smoke_is_not_taken_away():
