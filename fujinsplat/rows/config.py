@@ -35,7 +35,7 @@ class Config(Checked):
     dataset: str = setting("demo", "which block of `datasets` plain `snakemake` builds")
     device: Literal["auto", "cpu", "cuda"] = setting("auto", "auto: CUDA where torch sees it")
     arithmetic: Literal["fast", "portable"] = setting(
-        "fast", "portable: numbers do not depend on how wide the CPU's vectors are, at some cost"
+        "fast", "portable: numbers do not depend on how wide the CPU's vectors are; up to a tenth slower (README)"
     )
     datasets: Annotated[dict[str, Dataset], Field(min_length=1)] = setting(..., "one block per dataset")
     variants: Annotated[dict[str, RowSpec], Field(min_length=1)] = setting(..., "one row per variant")
