@@ -31,25 +31,27 @@ def environment() -> dict[str, str]:
 
 
 def finished(folder: Path, given: Path | None) -> Path:
-    """A folder with a finished build; `given` is copied, so that nothing happens to it."""
+    """A folder with a finished build; `given` is copied, and what other code has made of it is made again."""
     build = folder / "build"
     if given is not None:
         shutil.copytree(given, build, symlinks=True)
-        return build
+        return made(build, "all")
     sys.path.insert(0, str(ROOT))
     from tests.conftest import workspace
 
-    made = workspace(build, [SCENE], build="main")
-    config = made.config()
+    space = workspace(build, [SCENE], build="main")
+    config = space.config()
     config["datasets"]["demo"]["settings"]["synthesis"]["depth_model"] = NETWORK
-    made.write_config(config)
+    space.write_config(config)
     (build / NETWORK).mkdir()
     for name in ("config.json", "model.safetensors"):
         (build / NETWORK / name).write_text("{}")
     print("building the demo in miniature (some minutes) ...", flush=True)
-    done = subprocess.run(
-        command("all", *MORE), cwd=build, env=environment(), capture_output=True, text=True, check=False
-    )
+    return made(build, "all", *MORE)
+
+
+def made(build: Path, *targets: str) -> Path:
+    done = subprocess.run(command(*targets), cwd=build, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"the undisturbed build failed:\n{done.stderr[-3000:]}")
     return build
