@@ -1,4 +1,4 @@
-"""Settings of the smoke estimate; docs/smoke.md says which worlds chose them."""
+"""Settings of the smoke estimate; docs/smoke-choices.md says which worlds chose them."""
 
 from typing import Annotated, Literal
 
