@@ -243,8 +243,7 @@ def _tau_and_level(unknowns, index, share):
 
 @njit(**_OPTIONS)
 def _add_block(matrix, rows, columns, a, b, tau_tau, tau_level, level_tau, level_level):
-    """Add the outer product of two observations' shares to `matrix`; those of one view reach its upper half as well,
-    which nobody reads."""
+    """Add the outer product of the shares of two views' observations to `matrix`."""
     for k in range(OF_TAU):
         row, to_tau, to_level = rows[k], a[k] * tau_tau, a[k] * tau_level
         for l in range(OF_TAU):
@@ -257,6 +256,17 @@ def _add_block(matrix, rows, columns, a, b, tau_tau, tau_level, level_tau, level
             matrix[row, columns[l]] += b[l] * to_tau
         for l in range(OF_TAU, OF_ALL):
             matrix[row, columns[l]] += b[l] * to_level
+
+
+@njit(**_OPTIONS)
+def _add_own(matrix, index, share, tau_tau, tau_level, level_level):
+    """Add the outer product of one observation's shares to the lower half of `matrix`."""
+    for k in range(OF_ALL):
+        to_tau = share[k] * (tau_tau if k < OF_TAU else tau_level)
+        to_level = share[k] * (tau_level if k < OF_TAU else level_level)
+        for l in range(OF_ALL):
+            if index[l] <= index[k]:
+                matrix[index[k], index[l]] += share[l] * (to_tau if l < OF_TAU else to_level)
 
 
 @kernel(**_OPTIONS)
@@ -349,7 +359,7 @@ def consensus_equations(
                     matrix[base + c, index[o, k]] -= share[o, k] * by * shared
             for k in range(OF_TAU):
                 right[index[o, k]] += push * part[o] * share[o, k]
-            _add_block(matrix, index[o], index[o], share[o], share[o], tt, tl, tl, ll)
+            _add_own(matrix, index[o], share[o], tt, tl, ll)
             for p in range(m):
                 if view[first + p] > view[first + o]:
                     continue  # the upper half
@@ -360,5 +370,8 @@ def consensus_equations(
                     tl -= both * by_tau[o, c] * by_level[p, c]
                     lt -= both * by_level[o, c] * by_tau[p, c]
                     ll -= both * by_level[o, c] * by_level[p, c]
-                _add_block(matrix, index[o], index[p], share[o], share[p], tt, tl, lt, ll)
+                if p == o:
+                    _add_own(matrix, index[o], share[o], tt, tl, ll)
+                else:
+                    _add_block(matrix, index[o], index[p], share[o], share[p], tt, tl, lt, ll)
     return residual, strength, bounds
