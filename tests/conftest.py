@@ -15,8 +15,14 @@ import numba
 import pytest
 import yaml
 from filelock import FileLock
+from hypothesis import settings as hypothesis_settings
 
 ROOT = Path(__file__).parents[1]
+
+# the same examples on every machine; FUJINSPLAT_TEST_SEARCH=1 looks for new ones
+hypothesis_settings.register_profile("fixed", derandomize=not os.environ.get("FUJINSPLAT_TEST_SEARCH"))
+hypothesis_settings.load_profile("fixed")
+
 TORCH_THREADS = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
 
 # small enough for two cores, large enough that every stage does its real work

@@ -38,7 +38,10 @@ def test_a_planted_veil_is_recovered(clean, t, pivot):
 @settings(max_examples=40, deadline=None)
 @given(t=contrasts, pivot=pivots, seed=st.integers(0, 1000))
 def test_noise_costs_less_than_5_percent_and_2_degrees(clean, t, pivot, seed):
-    """Shot and read noise of a sensor at ISO 800 or so, 14 bits, in both captures independently."""
+    """Shot and read noise of a sensor at ISO 800 or so, 14 bits, in both captures independently.
+
+    Where smoke adds less than a tenth of its light, its colour is that much less certain.
+    """
     random = np.random.default_rng(seed)
 
     def noisy(linear):
@@ -48,7 +51,7 @@ def test_noise_costs_less_than_5_percent_and_2_degrees(clean, t, pivot, seed):
 
     found = veil.fit(noisy(veil.Veil(t, pivot, 0.0).over(clean)), noisy(clean))
     assert found.t == pytest.approx(t, rel=0.05)
-    assert angle(found.pivot, pivot) < 2
+    assert angle(found.pivot, pivot) < 2 * max(1.0, 0.1 / (1 - t))
 
 
 @settings(max_examples=20, deadline=None)
