@@ -5,13 +5,18 @@ CORES ?= $(shell nproc)
 PIP_FLAGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
-PRESENT := $(patsubst $(VENV)/ready-%,%,$(wildcard $(VENV)/ready-cu*))
+# a set-up that has begun counts: plain `make` goes on with it
+PRESENT := $(patsubst ready-%,%,$(patsubst making-%,%,$(notdir $(wildcard $(VENV)/ready-cu* $(VENV)/making-cu*))))
+BUILDS := $(patsubst envs/torch-%.txt,%,$(wildcard envs/torch-*.txt))
 DEVICE ?= $(if $(PRESENT),cuda,cpu)
 ifeq ($(DEVICE),cuda)
 CUDA ?= $(or $(firstword $(PRESENT)),$(shell $(PYTHON) -m fujinsplat.core.gpu))
 BUILD := $(or $(CUDA),$(error no torch build for these GPUs: see above))
 else
 BUILD := $(DEVICE)
+endif
+ifeq ($(filter $(BUILD),$(BUILDS)),)
+$(error there is no build "$(BUILD)": choose DEVICE=cpu or DEVICE=cuda, and with cuda $(patsubst %,CUDA=%,$(filter cu%,$(BUILDS))) or none)
 endif
 READY := $(VENV)/ready-$(BUILD)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS)

@@ -1,6 +1,7 @@
 # FujinSplat on one screen: RAW photographs taken through smoke in, one clean 3D Gaussian scene out.
 from snakemake.utils import min_version
 
+from fujinsplat.compat.snakemake_claims import respect_claims
 from fujinsplat.compat.snakemake_errors import check_text, say_user_errors_plainly
 from fujinsplat.compat.snakemake_rate import plan_on_events_alone
 from fujinsplat.compat.snakemake_rules import bound, fill_in
@@ -9,6 +10,7 @@ from fujinsplat.workflow import Plan
 
 min_version("9.15")
 say_user_errors_plainly()
+respect_claims()
 check_text("config.yaml")
 
 

@@ -1,5 +1,6 @@
 """`fujinsplat <stage> …`: thin commands, in stage order. Heavy imports happen inside the commands."""
 
+import sys
 from importlib import import_module
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 from fujinsplat import __version__
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import explained
+from fujinsplat.core.gpu import memory_bound
 from fujinsplat.core.jobs import as_a_job, last_words
 from fujinsplat.core.options import stage_app
 from fujinsplat.core.runtime import use_arithmetic
@@ -34,6 +36,15 @@ STAGES = {
     "doctor": "fujinsplat.doctor",
 }
 
+# what lowers the need for a GPU's memory, by command
+SMALLER = {
+    "splat render": "give a smaller --width",
+    "controller train": "lower settings.controller.batch",
+    "evaluate score": "set settings.evaluate.lpips: false",
+    "isp calibrate": "lower settings.isp.pixels",
+    "synthesis sample": "lower settings.synthesis.depth_batch",
+}
+
 
 def _say_version(asked: bool) -> None:
     if asked:
@@ -58,10 +69,16 @@ def build() -> typer.Typer:
     return app
 
 
+def memory_remedy(words: list[str]) -> str:
+    """What to do when a GPU's memory is full; `words` are the command's. Training says more (`splat/job.py`)."""
+    smaller = SMALLER.get(" ".join(words))
+    return f"{smaller}, set device: cpu, or use a GPU with more free memory".removeprefix("None, ")
+
+
 def main() -> None:
     try:
         use_arithmetic()
-        with as_a_job():
+        with as_a_job(), memory_bound(memory_remedy(sys.argv[1:3])):
             _run()
     except UserError as error:
         last_words(f"fujinsplat: {error}")

@@ -154,7 +154,7 @@ def compute() -> Iterator[Finding]:
         yield Finding("device", f"torch does not load ({one_line(error)})", BROKEN, "set the environment up again")
         return
     from fujinsplat.core import gpu
-    from fujinsplat.doctor_gpu import findings, rasteriser, unnoticed_card
+    from fujinsplat.doctor_gpu import findings, rasteriser
 
     build = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "a CPU build"
     if gpu.present() or torch.cuda.is_available():
@@ -165,8 +165,8 @@ def compute() -> Iterator[Finding]:
         yield Finding("device", f"{text}; torch is {build}", BROKEN if sentence else OK, remedy)
         yield from findings(torch)
     else:
-        idle = unnoticed_card()
-        remedy = "an NVIDIA card is built in but no driver is loaded: install it, or ignore this" if idle else ""
+        idle = gpu.undriven()
+        remedy = "an NVIDIA card is built in, without a driver: install that, or set device: cpu" if idle else ""
         yield Finding("device", f"cpu; torch is {build}", NOTE if idle else OK, remedy)
         yield from findings(torch) if torch.version.cuda else [rasteriser(torch)]
     yield libraw()

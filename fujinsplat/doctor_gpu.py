@@ -1,14 +1,12 @@
 """The doctor's look at a GPU: driver, card, torch's build, the compilers of gsplat's kernels, the kernels, memory."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from fujinsplat.core import gpu
+from fujinsplat.core.errors import UserError
 from fujinsplat.doctor import BROKEN, NOTE, OK, Finding
 
 FREE_MB = 6000  # half a million Gaussians with their moments, gradients and a view's working memory
-PCI = "/sys/bus/pci/devices/*"
-NVIDIA, DISPLAY = "0x10de", "0x03"
 
 
 def findings(torch) -> Iterator[Finding]:
@@ -23,6 +21,8 @@ def findings(torch) -> Iterator[Finding]:
         )
     else:
         yield driver(torch, version)
+    if gpu.without_memory_manager():
+        yield Finding("driver", f"{gpu.UVM} is missing", BROKEN, gpu.UVM_REMEDY)
     for card in cards:
         yield capability(torch, card)
         yield memory(card)
@@ -42,8 +42,11 @@ def driver(torch, version: str) -> Finding:
 
 def capability(torch, card: gpu.Card) -> Finding:
     """Whether torch's build has code for a card."""
-    text, wheel = f"{card.name}, compute capability {gpu.dotted(card.capability)}", gpu.wheel([card.capability])
-    again = f"`make setup DEVICE=cuda CUDA={wheel}` installs the build for it"
+    text = f"{card.name}, compute capability {gpu.dotted(card.capability)}"
+    try:
+        again = f"`make setup DEVICE=cuda CUDA={gpu.wheel([card.capability])}` installs the build for it"
+    except UserError as error:
+        return Finding("card", text, BROKEN, str(error))
     if torch.version.cuda is None:
         return Finding("card", f"{text}; torch is a CPU build", NOTE, again)
     built_for = torch.cuda.get_arch_list()
@@ -67,7 +70,6 @@ def rasteriser(torch) -> Finding:
     if torch.version.cuda is None:
         return Finding("rasteriser", "our CPU kernels (Numba); gsplat needs CUDA and stays unused")
     from fujinsplat.compat import gsplat_cuda
-    from fujinsplat.core.errors import UserError
 
     try:
         gsplat_cuda.checked_version()
@@ -75,11 +77,12 @@ def rasteriser(torch) -> Finding:
     except UserError as error:
         return Finding("rasteriser", str(error).split(";")[0], BROKEN, "pip install --no-deps gsplat==1.5.3")
     if compiled is None:
-        return Finding("rasteriser", "gsplat's kernels are not compiled", BROKEN, gsplat_cuda.AGAIN)
+        return Finding("rasteriser", "gsplat's kernels are not compiled", BROKEN, gsplat_cuda.remedy())
     missing = [c for c in gpu.cards() if compiled and not gpu.fits(c.capability, compiled.split(";"))]
     if missing:
         text = f"gsplat's kernels are for {compiled}, not {gpu.dotted(missing[0].capability)}"
-        return Finding("rasteriser", text, BROKEN, gsplat_cuda.AGAIN)
+        lacking = sorted({gpu.dotted(card.capability) for card in missing})
+        return Finding("rasteriser", text, BROKEN, gsplat_cuda.remedy(";".join([str(compiled), *lacking])))
     return Finding("rasteriser", f"gsplat on CUDA, kernels for {compiled or 'what its wheel brings'}")
 
 
@@ -108,17 +111,3 @@ def compilers(torch) -> Iterator[Finding]:
         NOTE if new else OK,
         f"this nvcc takes gcc {newest} at most: install it and set CXX=g++-{newest}" if new else "",
     )
-
-
-def unnoticed_card() -> bool:
-    """Whether an NVIDIA display controller is built in that no driver serves."""
-    from glob import glob
-
-    for device in glob(PCI):
-        try:
-            vendor, kind = ((Path(device) / name).read_text().strip() for name in ("vendor", "class"))
-        except OSError:
-            continue
-        if vendor == NVIDIA and kind.startswith(DISPLAY):
-            return True
-    return False

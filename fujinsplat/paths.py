@@ -30,7 +30,9 @@ PATHS = {
     "smoke": "smoke/{version}{scene}.safetensors",
     "smoke_json": "smoke/{version}{scene}.json",
     "smoke_figure": "smoke/{version}{scene}.png",
+    "smoke_print": "smoke/{version}{scene}.pdf",
     "smoke_airlight": "smoke/{version}{scene}.airlight.png",
+    "smoke_airlight_print": "smoke/{version}{scene}.airlight.pdf",
     # synthesis, controller
     "network": "synthetic/network",
     "external_base": "synthetic/base.json",

@@ -54,6 +54,7 @@ rule smoke_show:
             caption="captions/smoke.rst",
         ),
         airlight=at("smoke_airlight"),
+        prints=[at("smoke_print"), at("smoke_airlight_print")],
     resources:
         mem_mb=plan.grows(2000),
         runtime=plan.grows(10),

@@ -17,11 +17,17 @@ import yaml
 from filelock import FileLock
 from hypothesis import settings as hypothesis_settings
 
+from fujinsplat.core import gpu
+
 ROOT = Path(__file__).parents[1]
 
 # the same examples on every machine; FUJINSPLAT_TEST_SEARCH=1 looks for new ones
 hypothesis_settings.register_profile("fixed", derandomize=not os.environ.get("FUJINSPLAT_TEST_SEARCH"))
 hypothesis_settings.load_profile("fixed")
+
+# a card without a driver stops `device: auto`; the tests do their work on the CPU then
+if gpu.undriven():
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 TORCH_THREADS = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
 

@@ -31,9 +31,10 @@ class Folder:
             shutil.copy(ROOT / "fujinsplat" / name, path / "fujinsplat" / name)
         (path / "bin").mkdir()
 
-    def card(self, capability: str) -> None:
+    def card(self, *capabilities: str) -> None:
         smi = self.path / "bin" / "nvidia-smi"
-        smi.write_text(f"#!/bin/sh\necho 'A card, {capability}, 16384, 16000'\n")
+        lines = [f"{i}, GPU-{i}{i}, A card, {capability}, 16384, 16000" for i, capability in enumerate(capabilities)]
+        smi.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
         smi.chmod(0o755)
 
     def make(self, *arguments: str, failing: str = "") -> tuple[int, list[str], str]:
@@ -44,7 +45,9 @@ class Folder:
         python.chmod(0o755)
         self.calls.write_text("")
         environment = {**os.environ, "PATH": f"{self.path / 'bin'}:{os.environ['PATH']}", "MAKEFLAGS": ""}
-        environment.pop("PYTHONPATH", None)
+        # a make within `make test` would tell of the folders that it enters
+        for name in ("PYTHONPATH", "MAKELEVEL"):
+            environment.pop(name, None)
         done = subprocess.run(
             ["make", *arguments], cwd=self.path, env=environment, capture_output=True, text=True, check=False
         )
@@ -52,7 +55,8 @@ class Folder:
 
 
 @pytest.fixture
-def folder(tmp_path) -> Folder:
+def folder(tmp_path, monkeypatch) -> Folder:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return Folder(tmp_path)
 
 
@@ -84,6 +88,16 @@ def test_the_wheel_is_the_cards(folder, capability, build):
     )
 
 
+def test_cards_of_two_kinds_are_set_up_for_one_after_the_other(folder, monkeypatch):
+    folder.card("7.0", "12.0")
+    status, calls, said = folder.make("setup", "DEVICE=cuda")
+    assert status != 0 and installed(calls) == [] and "CUDA_VISIBLE_DEVICES" in said
+    for uuid, build in (("GPU-00", "cu126"), ("GPU-11", "cu130")):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", uuid)
+        shutil.rmtree(folder.path / ".venv", ignore_errors=True)
+        assert installed(folder.make("setup", "DEVICE=cuda")[1]) == [f"{build}.txt"]
+
+
 def test_an_interrupted_setup_goes_on(folder):
     folder.make("setup")
     status, _, said = folder.make("setup", "DEVICE=cuda", failing="--requirement envs/torch-cu126.txt")
@@ -93,6 +107,24 @@ def test_an_interrupted_setup_goes_on(folder):
     assert status == 0 and installed(calls) == ["cu126.txt"]
     assert (folder.path / ".venv" / "downloaded").exists(), "nothing is thrown away that fits"
     assert [path.name for path in (folder.path / ".venv").glob("*-cu*")] == ["ready-cu126"]
+
+
+def test_plain_make_goes_on_with_a_setup_for_cuda(folder):
+    folder.make("setup", "DEVICE=cuda", "CUDA=cu130", failing="--requirement envs/torch-cu130.txt")
+    (folder.path / ".venv" / "downloaded").touch()
+    status, calls, said = folder.make("setup")
+    assert status == 0 and installed(calls) == ["cu130.txt"], said
+    assert (folder.path / ".venv" / "downloaded").exists()
+
+
+@pytest.mark.parametrize("wrong", ["DEVICE=gpu", "CUDA=cu128"])
+def test_a_build_that_does_not_exist_is_a_sentence(folder, wrong):
+    device = [] if wrong.startswith("DEVICE") else ["DEVICE=cuda"]
+    folder.make("setup")
+    status, calls, said = folder.make("setup", *device, wrong)
+    assert status != 0 and calls == [] and len(said.splitlines()) == 1, said
+    assert all(words in said for words in (wrong.partition("=")[2], "DEVICE=cpu", "CUDA=cu126", "CUDA=cu130"))
+    assert (folder.path / ".venv" / "ready-cpu").exists(), "nothing was touched"
 
 
 def test_a_setup_without_kernels_is_not_ready(folder):

@@ -28,6 +28,7 @@ class Job:
     rule: str
     outputs: tuple[str, ...]
     record: str  # what it opened
+    sheet: str  # what it took: time and memory, which tables read
     seconds: float  # that it took last
 
 
@@ -36,9 +37,11 @@ def jobs_by_rule(build: Path) -> dict[str, list[Job]]:
     found: dict[str, list[Job]] = {}
     for record in sorted(build.glob("results/*/logs/**/*.reads.json")):
         values = json.loads(record.read_text())
-        measured = Path(str(record).replace("/logs/", "/benchmarks/").replace(".reads.json", ".tsv"))
+        name = str(record.relative_to(build))
+        sheet = name.replace("/logs/", "/benchmarks/").replace(".reads.json", ".tsv")
+        measured = build / sheet
         seconds = float(measured.read_text().splitlines()[1].split()[0]) if measured.is_file() else 3.0
-        job = Job(values["job"], tuple(values["outputs"]), str(record.relative_to(build)), seconds)
+        job = Job(values["job"], tuple(values["outputs"]), name, sheet, seconds)
         found.setdefault(job.rule, []).append(job)
     return found
 
@@ -87,7 +90,8 @@ def one(build: Path, folder: Path, job: Job, who: str, rng: Random, losses: list
     end(run)
     for loss in lost(build, folder, job, code, said):
         losses.append(f"{job.rule}, {who} killed: {loss}")
-        restore(build, folder, job.outputs)
+    # every kill begins with the undisturbed build, its measured times included
+    restore(build, folder, (*job.outputs, *([job.sheet] if (build / job.sheet).is_file() else [])))
     return kills
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from fujinsplat.capture.cameras import Camera, intrinsics, rigid
-from fujinsplat.capture.layout import colmap_files, folded, is_empty
+from fujinsplat.capture.layout import colmap_files, is_empty
 from fujinsplat.capture.lens import COUNTS, MODELS, Lens
-from fujinsplat.capture.poses import picture_stem
+from fujinsplat.capture.poses import by_stem, picture_stem
 from fujinsplat.core.errors import UserError
 
 OTHER_MODEL = "find the poses again with one of COLMAP's usual camera models, such as SIMPLE_RADIAL or OPENCV"
@@ -132,9 +132,14 @@ def _rotation(quaternion: tuple[float, ...], where: str) -> np.ndarray:
 
 
 def colmap_cameras(folder: Path) -> dict[str, Camera]:
-    """Cameras of the registered images by folded stem, in pixels of COLMAP's picture size."""
+    """Cameras of the registered images by folded stem."""
+    return by_stem(named_cameras(folder), folder)
+
+
+def named_cameras(folder: Path) -> list[tuple[str, Camera]]:
+    """(an image's name, its camera) of the registered images, in pixels of COLMAP's picture size."""
     lenses = _lenses(folder)
-    cameras: dict[str, Camera] = {}
+    cameras: list[tuple[str, Camera]] = []
     for image in sorted(_images(folder), key=lambda image: image.name):
         where = f"{folder}, image {image.name}"
         lens = lenses.get(image.camera)
@@ -149,13 +154,10 @@ def colmap_cameras(folder: Path) -> dict[str, Camera]:
         if not all(math.isfinite(p) for p in lens.params):
             raise UserError(f"{where}: the {lens.model} camera has non-finite parameters; run COLMAP again")
         stem = picture_stem(image.name)
-        if folded(stem) in cameras:
-            raise UserError(f"{where}: another image of the model has that name too; register each view once")
         K = intrinsics(*lens.focals, *lens.center, (lens.width, lens.height), where)
         pose = np.column_stack([_rotation(image.quaternion, where), image.translation])
-        cameras[folded(stem)] = Camera(
-            stem, lens.width, lens.height, K, rigid(pose, where), None if lens.straight else lens
-        )
+        camera = Camera(stem, lens.width, lens.height, K, rigid(pose, where), None if lens.straight else lens)
+        cameras.append((image.name, camera))
     if not cameras:
         raise UserError(f"{folder} has no registered image; run COLMAP's mapper again")
     return cameras

@@ -113,14 +113,17 @@ def _aligned(
     return raw_linear, np.rint(encode(moved.astype(np.float64)) * 255).astype(np.uint8)
 
 
-def find_alignment(views: Sequence[View], settings: CaptureSettings, threads: int = 1) -> Alignment | None:
+def find_alignment(
+    views: Sequence[View], cameras: Sequence[Camera], settings: CaptureSettings, threads: int = 1
+) -> Alignment | None:
     """One alignment of RAW and RGB for all views of a scene, measured on a few of them; None where the two lie on one
     another already, where there is nothing to compare, or where no lens correction explains the difference."""
-    both = [view for view in views if view.raw and view.rgb]
+    both = [(view, camera) for view, camera in zip(views, cameras, strict=True) if view.raw and view.rgb]
     chosen = [both[i] for i in sorted({round(i) for i in np.linspace(0, len(both) - 1, ALIGNED_ON)})] if both else []
 
     def places(number: int) -> tuple[np.ndarray, tuple[int, int]]:
-        frame = read_frame(chosen[number], settings, max_side=ALIGNED_SIDE)
+        view, camera = chosen[number]
+        frame = read_frame(view, settings, max_side=ALIGNED_SIDE, shape=camera.photograph)  # lying as it is decoded
         return measure(frame.raw_linear, frame.rgb_encoded), frame.size
 
     measured = each_view(places, len(chosen), threads, "RAW against RGB")
@@ -223,7 +226,7 @@ def capture_source(
         views = [view for view in views if folded(view.stem) not in dropped]
         xyz, rgb, points_from = scene_points(scene, found)
 
-        alignment = find_alignment(views, settings, threads) if settings.check_pairs else None
+        alignment = find_alignment(views, source, settings, threads) if settings.check_pairs else None
         part = _Part(folder, where, settings, alignment, poses.of_raw)
         decoded = _decoded(part, views, source, threads, f"{name}: source")
         _cut_to_one_size(folder, decoded)

@@ -24,7 +24,7 @@ RAW_SUFFIXES = frozenset(
     ".raf .raw .rw2 .rwl .sr2 .srf .srw .x3f".split()
 )
 DECODED_SUFFIXES = frozenset({".npz"})
-RGB_SUFFIXES = frozenset({".jpg", ".jpeg", ".png"})
+RGB_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png"})
 POINT_NAMES = ("point3d.ply", "points3d.ply", "point_cloud.ply", "points.ply", "sparse_pc.ply")
 COLMAP_HOMES = ("sparse", "colmap/sparse", "colmap", "distorted/sparse")
 LEFT_OUT = "left_out.json"  # what of a folder of photographs is not used, and why

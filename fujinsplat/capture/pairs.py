@@ -84,13 +84,15 @@ def wrong_pairs(thumbs: Sequence[Thumb | None]) -> list[str]:
         if own[index] > 1 - BETTER:
             continue  # nothing can be better
         others = [likeness(view.raw, other.rgb) if i != index else -1.0 for i, other in enumerate(both)]
-        best = int(np.argmax(others))
-        if others[best] > max(own[index] + BETTER, CERTAIN):
+        # an RGB that fits its own RAW better is nobody else's partner
+        free = [like if like > own[i] else -1.0 for i, like in enumerate(others)]
+        best, wanted = int(np.argmax(free)), max(own[index] + BETTER, CERTAIN)
+        if free[best] > wanted:
             problems.append(
                 f"{view.names[0]} and {view.names[1]} are not one picture: the RAW fits {both[best].names[1]} "
-                f"(likeness {others[best]:.2f} against {own[index]:.2f}); rename both"
+                f"(likeness {free[best]:.2f} against {own[index]:.2f}); rename both"
             )
-        elif own[index] < CERTAIN < usual:
+        elif max(others) > wanted or own[index] < CERTAIN < usual:
             problems.append(
                 f"{view.names[0]} and {view.names[1]} are not one picture (likeness {own[index]:.2f}, up to "
                 f"{usual:.2f} in other views); use the RGB of the same shot, remove the view, or set "

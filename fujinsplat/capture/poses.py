@@ -4,7 +4,7 @@ A pose names its picture by a path with or without folders and extension; only t
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -97,23 +97,42 @@ def _split(scene: Scene, cameras: dict[str, Camera], files: tuple[Path, ...]) ->
     )
 
 
+def by_stem(named: Iterable[tuple[str, Camera]], source: Path) -> dict[str, Camera]:
+    """Cameras by folded stem, from the names that `source` gives their pictures."""
+    cameras: dict[str, Camera] = {}
+    names: dict[str, str] = {}
+    for name, camera in named:
+        key = folded(camera.stem)
+        if key in cameras:
+            raise UserError(
+                f"{source}, frame {camera.stem} stands there twice (as {names[key]} and {name}; folders and case do "
+                "not count here); remove one of the two, or rename it there and its picture"
+            )
+        cameras[key], names[key] = camera, name
+    return cameras
+
+
 def read_transforms(path: Path, default_size: tuple[int, int]) -> dict[str, Camera]:
-    """Cameras of one transforms file (OpenGL camera-to-world), by folded stem."""
+    """Cameras of one transforms file by folded stem."""
+    return by_stem(named_transforms(path, default_size), path)
+
+
+def named_transforms(path: Path, default_size: tuple[int, int]) -> list[tuple[str, Camera]]:
+    """(a picture's name as it stands there, its camera) of one transforms file (OpenGL camera-to-world)."""
     value = read_json(path)
     frames = value.get("frames") if isinstance(value, dict) else None
     if not isinstance(frames, list) or not frames:
         raise UserError(f"{path} has no list of frames; export it again from the structure from motion")
-    cameras: dict[str, Camera] = {}
+    cameras: list[tuple[str, Camera]] = []
     for number, frame in enumerate(frames):
         if not isinstance(frame, dict) or "file_path" not in frame or "transform_matrix" not in frame:
             raise UserError(f"{path}, frame {number} lacks file_path or transform_matrix; export it again")
         stem = picture_stem(frame["file_path"])
         where = f"{path}, frame {stem}"
-        if folded(stem) in cameras:
-            raise UserError(f"{where} stands there twice (case does not count); remove one of the two")
         camera_to_world = rigid(frame["transform_matrix"], where) @ OPENGL_TO_OPENCV
         width, height, K, lens = _frame_intrinsics({**value, **frame}, default_size, where)
-        cameras[folded(stem)] = Camera(stem, width, height, K, np.linalg.inv(camera_to_world), lens)
+        camera = Camera(stem, width, height, K, np.linalg.inv(camera_to_world), lens)
+        cameras.append((str(frame["file_path"]), camera))
     return cameras
 
 

@@ -117,7 +117,8 @@ def _check_range(file, path: Path) -> None:
 def check_container(path: Path) -> None:
     """A plain TIFF that was given a RAW file's name: LibRaw would take its grey values for a mosaic of colours.
 
-    Every DNG carries its version, and every maker's RAW file that is a TIFF inside names its maker.
+    Every DNG carries its version. Every maker's RAW file that is a TIFF inside names its maker, and where it begins
+    with a grey picture, it has the mosaic beside it (SubIFDs) or the shot's data (Exif).
     """
     with path.open("rb") as stream:
         head = stream.read(4)
@@ -130,12 +131,14 @@ def check_container(path: Path) -> None:
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong is said once, below or by LibRaw
     try:
         with tifffile.TiffFile(path) as file:
-            tags = {tag.code for tag in file.pages.first.tags}
+            first = file.pages.first.tags
+            tags, photometric = {tag.code for tag in first}, first.valueof(262)
     except Exception:  # a damaged file: LibRaw says what is wrong with it
         return
     wanted = 50706 if path.suffix.lower() == ".dng" else 271
-    if tags and wanted not in tags:
-        kind = "DNG version" if wanted == 50706 else "camera maker"
+    grey = photometric in (0, 1) and not tags & {330, 34665}  # SubIFDs, Exif
+    if tags and (wanted not in tags or (wanted == 271 and grey)):
+        kind = "DNG version" if wanted == 50706 else "data of the shot" if wanted in tags else "camera maker"
         raise UserError(
             f"{path} is a plain TIFF and no RAW file (it states no {kind}); use the camera's own file, "
             "or convert that to DNG"

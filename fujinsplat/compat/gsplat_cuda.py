@@ -1,4 +1,4 @@
-"""gsplat's CUDA kernels: compiled once at set-up, then only loaded. Tested with gsplat 1.5 and 1.6.
+"""gsplat's CUDA kernels: compiled once at set-up, then only loaded. Tested with gsplat 1.5.3.
 
 gsplat compiles them when a process first draws, for whatever architectures torch finds there, and again when that list
 or the machine differs: the first jobs of a workflow would compile side by side, and nodes of a cluster without nvcc
@@ -7,6 +7,7 @@ module to gsplat as its own `gsplat.csrc`, which it looks for before it would co
 """
 
 import os
+import shlex
 import subprocess
 import sys
 from importlib.machinery import ExtensionFileLoader
@@ -22,7 +23,6 @@ from fujinsplat.core.runtime import exclusive
 
 VERSIONS = "gsplat >=1.5,<1.7"
 MODULE = "gsplat_cuda"  # the name gsplat gives the module it compiles
-AGAIN = "run `make setup DEVICE=cuda` (or `python -m fujinsplat.warmup`) where nvcc is"
 # where no card is in sight, as on a cluster's login node: code for every card that torch's build has code for
 USUAL = {12: "7.0;7.5;8.0;8.6;8.9;9.0+PTX", 13: "7.5;8.0;8.6;8.9;9.0;10.0;12.0+PTX"}
 COMPILE = "from gsplat.cuda._backend import _C; assert _C is not None"
@@ -40,6 +40,12 @@ def checked_version() -> str:
             "install one of these: `pip install --no-deps gsplat==1.5.3`"
         )
     return installed
+
+
+def remedy(wanted: str = "") -> str:
+    """What compiles them again, for `wanted` or for the cards in sight: make holds a finished environment for done."""
+    chosen = f"TORCH_CUDA_ARCH_LIST={shlex.quote(wanted)} " if wanted else ""
+    return f"run `{chosen}{shlex.quote(sys.executable)} -m fujinsplat.warmup` where nvcc is"
 
 
 def folder() -> Path:
@@ -98,15 +104,17 @@ def build_environment(where: Path, wanted: str) -> dict[str, str]:
     if compiler is None:
         raise UserError(
             "gsplat's CUDA kernels cannot be compiled: there is no nvcc in CUDA_HOME, PATH, /usr/local/cuda or beside "
-            "Python; load or install the CUDA toolkit (`module load cuda`, or conda's cuda-toolkit) and run "
-            "`make setup DEVICE=cuda` again"
+            "Python; load or install the CUDA toolkit (`module load cuda`, or conda's cuda-toolkit) and start again"
         )
-    if gpu.host_compiler() is None:
+    host = gpu.host_compiler()
+    if host is None:
         raise UserError("gsplat's CUDA kernels cannot be compiled: there is no g++; install gcc, or name one in CXX")
     home = compiler.resolve().parents[1]
     cores = len(os.sched_getaffinity(0))
     found = {
         "CUDA_HOME": str(home),
+        # torch compiles C++ with CXX but hands nvcc CC, and nvcc without either takes the g++ in PATH
+        **dict.fromkeys(("CC", "CXX", "NVCC_CCBIN"), host[0]),
         "TORCH_CUDA_ARCH_LIST": wanted,
         "TORCH_EXTENSIONS_DIR": str(where),
         "MAX_JOBS": os.environ.get("MAX_JOBS", str(max(1, min(cores, _jobs())))),
@@ -170,7 +178,7 @@ def load_kernels() -> None:
     where = folder()
     compiled = _compiled(where)
     if compiled is None:
-        raise UserError(f"gsplat's CUDA kernels are not compiled in this environment; {AGAIN}")
+        raise UserError(f"gsplat's CUDA kernels are not compiled in this environment; {remedy()}")
     import torch
 
     major, minor = torch.cuda.get_device_capability()
@@ -178,8 +186,7 @@ def load_kernels() -> None:
     if not gpu.fits(capability, compiled.split(";")):
         raise UserError(
             f"gsplat's CUDA kernels are compiled for {compiled}, but {torch.cuda.get_device_name()} has compute "
-            f"capability {gpu.dotted(capability)}; {AGAIN}, with TORCH_CUDA_ARCH_LIST='{compiled};"
-            f"{gpu.dotted(capability)}'"
+            f"capability {gpu.dotted(capability)}; {remedy(f'{compiled};{gpu.dotted(capability)}')}"
         )
     path = _library(where)
     loader = ExtensionFileLoader(MODULE, str(path))

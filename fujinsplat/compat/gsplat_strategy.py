@@ -1,7 +1,8 @@
-"""gsplat's DefaultStrategy with a cap on the number of Gaussians; its SelectiveAdam. Tested with gsplat 1.5 and 1.6.
+"""gsplat's DefaultStrategy with a cap on the number of Gaussians; its SelectiveAdam. Tested with gsplat 1.5.3.
 
 gsplat has no such cap; `_grow_gs`, where its strategy decides what grows, is private and takes one more argument from
-1.6 on. SelectiveAdam wants to be told at every step which Gaussians are in sight.
+1.6 on (tried with a stand-in of that signature, not with a released 1.6).
+SelectiveAdam wants to be told at every step which Gaussians are in sight.
 """
 
 import math

@@ -11,8 +11,9 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from fujinsplat.core.claims import UNFINISHED
@@ -44,15 +45,42 @@ def _finished(word: str) -> str:
     return UNFINISHED.sub(r"\1", word)
 
 
+def find_links(results: str, roots: tuple[str, ...]) -> dict[str, list[str]]:
+    """Where links on the way to pictures lead, each with its names here: a scene may lie on another disk."""
+    found: dict[str, list[str]] = {}
+
+    def look(folder: str, depth: int) -> None:
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            return
+        if os.path.dirname(folder) == results:
+            entries = [entry for entry in entries if entry.name in (APART, FITTED, "capture")]  # the rest has no places
+        for entry in entries:
+            path = f"{folder}/{entry.name}"
+            if entry.is_symlink():
+                target = os.path.realpath(path)
+                if f"{folder}/".startswith(f"{target.rstrip('/')}/"):
+                    continue  # round in a circle
+                found.setdefault(target, []).append(path)
+            if depth and entry.is_dir():
+                look(path, depth - 1)
+
+    for root in (results, *roots):
+        look(root, DEPTH)
+    return found
+
+
 @dataclass
 class Boundary:
     """`results`: the folder of all datasets' results; `roots`: datasets as they came; `opens`: closed folders that the
-    job's rule names. Paths are absolute and real."""
+    job's rule names. Paths are absolute and real; `links` gives the other names that real paths have there."""
 
     job: str
     results: str
     roots: tuple[str, ...]
     opens: frozenset[str]
+    links: dict[str, list[str]] = field(default_factory=dict)
     record: Path | None = None
     fence: str = "Python's audit events"
     refused: set[str] = field(default_factory=set)
@@ -61,7 +89,20 @@ class Boundary:
     # which folder is which
 
     def place_of(self, path: str) -> Place | None:
-        """The folder of pictures that a real path lies in (or is)."""
+        """The folder of pictures that a real path lies in (or is), by its own name or by one that a link gives it."""
+        if (place := self._place(path)) is not None or not self.links:
+            return place
+        places = [place for name in self._linked(path) if (place := self._place(name)) is not None]
+        return min(places, key=lambda place: (self.shut(place), place.kind not in CLOSED), default=None)
+
+    def _linked(self, path: str) -> Iterator[str]:
+        end = len(path)
+        while end > 0:
+            for name in self.links.get(path[:end], ()):
+                yield name + path[end:]
+            end = path.rfind("/", 0, end)
+
+    def _place(self, path: str) -> Place | None:
         if path.startswith(self.results + "/"):
             words = path[len(self.results) + 1 :].split("/")
             if words[-1].startswith(".") and words[-1].endswith(".claim"):
@@ -84,7 +125,8 @@ class Boundary:
         return place is not None and place.kind in CLOSED and not self._given(place.folder)
 
     def _given(self, folder: str) -> bool:
-        return any(folder == given or folder.startswith(given + "/") for given in self.opens)
+        names = (folder, os.path.realpath(folder)) if self.links else (folder,)
+        return any(f"{name}/".startswith(f"{given}/") for given in self.opens for name in names)
 
     # the fence of Python
 
@@ -108,7 +150,7 @@ class Boundary:
         if isinstance(path, int) or path is None:
             return
         path = os.fsdecode(path)
-        if path.startswith(_LIBRARIES) and "/../" not in path:
+        if path.startswith(self._libraries) and "/../" not in path:
             return
         real = os.path.realpath(path)
         # by both names: a link into a closed folder, and a link in one that leads elsewhere
@@ -122,6 +164,15 @@ class Boundary:
             if meant and place not in self.seen:
                 self.seen.add(place)
                 self._note(place)
+
+    @cached_property
+    def _libraries(self) -> tuple[str, ...]:
+        """What Python and its packages consist of; none of it is anybody's picture."""
+        folders = (sys.prefix, sys.base_prefix, "/usr", "/sys", "/dev")
+        pictures = (self.results, *self.roots, *self.links)
+        return tuple(
+            f"{folder}/" for folder in folders if folder != "/" and not any(p.startswith(folder) for p in pictures)
+        )
 
     def _moved(self, path: str) -> None:
         """A folder above closed ones would take them to where nobody knows them."""
@@ -232,19 +283,22 @@ class Boundary:
 
     def _above(self, folder: str) -> bool:
         """Whether something closed may lie below a folder that is not closed itself."""
-        if any(f"{place}/".startswith(f"{folder}/") for place in (self.results, *self.roots)):
+        if folder in self._on_the_way:
             return True
+        return any(map(self._above_by_name, (folder, *self._linked(folder))))
+
+    @cached_property
+    def _on_the_way(self) -> set[str]:
+        """All folders that results, datasets and what links lead to lie in, and themselves where they are folders."""
+        ends = (self.results, *self.roots, *(os.path.dirname(target) for target in self.links))
+        return {str(folder) for end in ends for folder in (Path(end), *Path(end).parents)}
+
+    def _above_by_name(self, folder: str) -> bool:
         if folder.startswith(self.results + "/"):
             words = folder[len(self.results) + 1 :].split("/")
             return len(words) == 1 or words[1] == FITTED or (len(words) <= 3 and words[1] == APART)
-        if self.place_of(folder) is not None:
+        if self._place(folder) is not None:
             return False
         return any(
             folder.startswith(root + "/") and len(folder[len(root) + 1 :].split("/")) < DEPTH for root in self.roots
         )
-
-
-# what Python and its packages consist of; none of it is anybody's picture
-_LIBRARIES = tuple(
-    dict.fromkeys(f"{path}/" for path in (sys.prefix, sys.base_prefix, "/usr", "/sys", "/dev") if path != "/")
-)

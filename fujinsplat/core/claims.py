@@ -247,6 +247,33 @@ def _alive(holder: Holder) -> bool:
     return born(holder.pid) is not None if holder.here else True
 
 
+def living_holder(output: Path) -> Holder | None:
+    """Who is making this output now; a job whose Snakemake is gone does not count, for it publishes nothing.
+
+    A claim of another machine is looked at until its holder has touched it, or should have.
+    """
+    file, start = claim_file(Path(output).absolute()), time.monotonic()
+    holder, beat = read_holder(file), _touched(file)
+    if holder is None or beat is None or holder.orphaned:
+        return None
+    if holder.here:
+        return holder if born(holder.pid) == (holder.pid_born or born(holder.pid)) and _alive(holder) else None
+    while time.time() - beat < FRESH and time.monotonic() - start < FRESH:
+        time.sleep(0.2)
+        if (touched := _touched(file)) is None:
+            return None
+        if touched != beat:
+            return holder
+    return None
+
+
+def _touched(file: Path) -> float | None:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return None
+
+
 _current: Claims | None = None
 
 

@@ -19,7 +19,13 @@ from fujinsplat.core.errors import UserError
 
 PATIENCE = 10  # seconds nvidia-smi may take: it wakes the driver where nothing keeps it loaded
 NODES = "/dev/nvidia[0-9]*"  # one per GPU that this process may open; a batch system or container shows its own alone
+UVM = (
+    "/dev/nvidia-uvm"  # the driver's memory manager, without which CUDA finds no device; loaded by a module of its own
+)
+UVM_REMEDY = "load it (`nvidia-modprobe -u -c=0`, or `modprobe nvidia-uvm` as root), or hand it to the container"
 WSL = "/dev/dxg"
+PCI = "/sys/bus/pci/devices/*"
+NVIDIA, DISPLAY = "0x10de", "0x03"
 # oldest Linux driver by the CUDA release (major) that torch was built for: within a major release later ones run too
 OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
 # newest gcc that nvcc of a CUDA release accepts
@@ -39,8 +45,31 @@ class Card:
 
 def present() -> bool:
     """Whether this process may open a GPU: the driver's device files, unless CUDA_VISIBLE_DEVICES hides them all."""
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles")
-    return not hidden and bool(glob(NODES) or Path(WSL).exists())
+    return not hidden() and bool(glob(NODES) or Path(WSL).exists())
+
+
+def without_memory_manager() -> bool:
+    """Whether a GPU can be opened, but not the driver's memory manager."""
+    return not hidden() and bool(glob(NODES)) and not Path(UVM).exists()
+
+
+def hidden() -> bool:
+    """Whether CUDA_VISIBLE_DEVICES hides every GPU."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles")
+
+
+def undriven() -> bool:
+    """Whether an NVIDIA display controller is built in that this process has no driver for."""
+    if hidden() or present():
+        return False
+    for device in glob(PCI):
+        try:
+            vendor, kind = ((Path(device) / name).read_text().strip() for name in ("vendor", "class"))
+        except OSError:
+            continue
+        if vendor == NVIDIA and kind.startswith(DISPLAY):
+            return True
+    return False
 
 
 def count() -> int:
@@ -62,15 +91,30 @@ def driver() -> str | None:
 
 
 def cards() -> list[Card]:
-    """Every GPU that nvidia-smi lists; none where it is absent or fails."""
+    """Every GPU that nvidia-smi lists and CUDA_VISIBLE_DEVICES does not hide; none where it is absent or fails."""
     found = []
-    for line in _smi("--query-gpu=name,compute_cap,memory.total,memory.free").splitlines():
+    for line in _smi("--query-gpu=index,uuid,name,compute_cap,memory.total,memory.free").splitlines():
         fields = [field.strip() for field in line.split(",")]
-        if len(fields) == 4 and re.fullmatch(r"\d+\.\d+", fields[1]):
-            major, minor = fields[1].split(".")
-            total, free = (int(field) if field.isdigit() else 0 for field in fields[2:])
-            found.append(Card(fields[0], (int(major), int(minor)), total, free))
+        if len(fields) == 6 and re.fullmatch(r"\d+\.\d+", fields[3]) and _visible(fields[0], fields[1]):
+            major, minor = fields[3].split(".")
+            total, free = (int(field) if field.isdigit() else 0 for field in fields[4:])
+            found.append(Card(fields[2], (int(major), int(minor)), total, free))
     return found
+
+
+def _visible(index: str, uuid: str) -> bool:
+    """Whether CUDA_VISIBLE_DEVICES names a GPU, by nvidia-smi's number or the beginning of its UUID.
+
+    A slice of a GPU (MIG) has a UUID of its own, which does not tell whose it is: then every GPU counts.
+    """
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return True
+    names = [name.strip() for name in chosen.split(",")]
+    return any(
+        name == index or name.startswith("MIG-") or (name.startswith("GPU-") and uuid.startswith(name))
+        for name in names
+    )
 
 
 def _smi(query: str) -> str:
@@ -116,7 +160,7 @@ def wheel(capabilities: list[tuple[int, int]]) -> str:
     if volta:
         raise UserError(
             f"no torch build has code for both {dotted(min(volta))} and {dotted(max(capabilities))}; "
-            "hide one kind of card with CUDA_VISIBLE_DEVICES and set up one environment for each"
+            "set up an environment for each kind, with the UUIDs of its cards (`nvidia-smi -L`) in CUDA_VISIBLE_DEVICES"
         )
     return "cu130"
 
@@ -138,6 +182,8 @@ def trouble(torch) -> str | None:
                 f"driver {version} is too old for torch's CUDA {torch.version.cuda}, which needs "
                 f"{OLDEST_DRIVER[major]} or later; update the driver, or install a torch build for an older CUDA"
             )
+        if without_memory_manager():
+            return f"{UVM} is missing; {UVM_REMEDY}"
         return (
             f"driver {version} gives torch (CUDA {torch.version.cuda}) no device; ask the batch system for a GPU, "
             "look at CUDA_VISIBLE_DEVICES and nvidia-smi, or set device: cpu"
@@ -153,10 +199,14 @@ def unfit(torch, index: int) -> str | None:
     capability, architectures = tuple(torch.cuda.get_device_capability(index)), torch.cuda.get_arch_list()
     if not architectures or fits(capability, architectures):
         return None
+    try:
+        build = wheel([capability])
+    except UserError as error:
+        return str(error)
     return (
         f"{torch.cuda.get_device_name(index)} has compute capability {dotted(capability)}, for which torch "
-        f"{torch.__version__} has no code ({', '.join(architectures)}); install its {wheel([capability])} build: "
-        f"`make setup DEVICE=cuda CUDA={wheel([capability])}`"
+        f"{torch.__version__} has no code ({', '.join(architectures)}); install its {build} build: "
+        f"`make setup DEVICE=cuda CUDA={build}`"
     )
 
 
@@ -188,10 +238,17 @@ def memory_bound(remedy: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":
+        if not is_full(error):
             raise
-        words = str(error).split(". ")[0].strip()
+        words = str(error).splitlines()[0].split(". ")[0].strip()
         raise UserError(f"the GPU's memory is full ({words}); {remedy}") from None
+
+
+def is_full(error: RuntimeError) -> bool:
+    """Whether an error says that a GPU's memory ran out: torch's allocator, CUDA itself or a library of it."""
+    words = str(error)
+    cuda = "out of memory" in words and "CUDA" in words
+    return type(error).__name__ == "OutOfMemoryError" or cuda or bool(re.search(r"CU\w+_STATUS_ALLOC_FAILED", words))
 
 
 # compiling for it
@@ -218,7 +275,7 @@ def release(compiler: Path) -> tuple[int, int] | None:
 
 
 def host_compiler() -> tuple[str, int] | None:
-    """(path, major version) of the C++ compiler that nvcc would call: CXX, or g++."""
+    """(path, major version) of the C++ compiler that builds gsplat's kernels, also for nvcc: CXX, or g++."""
     program = shutil.which(os.environ.get("CXX") or "g++")
     if program is None:
         return None

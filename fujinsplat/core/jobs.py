@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fujinsplat.core.boundary import Boundary
+from fujinsplat.core.boundary import Boundary, find_links
 from fujinsplat.core.claims import holding
 
 JOB, PARENT, LOG = "FUJINSPLAT_JOB", "FUJINSPLAT_PARENT", "FUJINSPLAT_LOG"
@@ -63,10 +63,12 @@ def _boundary(job: dict) -> Boundary:
             folder.mkdir(parents=True, exist_ok=True)  # what appears later in a folder with closed ones is unreadable
         except OSError:
             pass
+    results, roots = os.path.realpath(job["results"]), tuple(dict.fromkeys(map(os.path.realpath, job["roots"])))
     return Boundary(
         job=job["name"],
-        results=os.path.realpath(job["results"]),
-        roots=tuple(dict.fromkeys(map(os.path.realpath, job["roots"]))),
+        results=results,
+        roots=roots,
+        links=find_links(results, roots),
         opens=frozenset(map(os.path.realpath, job["opens"])),
         record=Path(log).absolute().with_suffix(".reads.json") if log else None,
     )

@@ -7,12 +7,17 @@ import typer
 
 from fujinsplat.core.errors import UserError
 
+MOST_THREADS = 1024  # more than any machine has cores: a slipped zero is a sentence, not a machine without memory
+
 SettingsOption = Annotated[
     str | None,
     typer.Option("--settings", help="Settings that are not the defaults: inline JSON, or a YAML file."),
 ]
 ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", min=1, envvar="FUJINSPLAT_THREADS", help="CPU threads (default: all cores).")
+    int | None,
+    typer.Option(
+        "--threads", min=1, max=MOST_THREADS, envvar="FUJINSPLAT_THREADS", help="CPU threads (default: all cores)."
+    ),
 ]
 DeviceOption = Annotated[str, typer.Option("--device", envvar="FUJINSPLAT_DEVICE", help="cpu, cuda or auto.")]
 

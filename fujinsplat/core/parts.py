@@ -8,6 +8,7 @@ Nothing here imports what a part works with: parts are read while the workflow i
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from fujinsplat.core import settings as blocks
@@ -32,6 +33,10 @@ def never(_settings: Any) -> None:
     """It runs anywhere."""
 
 
+def no_files(_settings: Any, _scene: str) -> list[Path]:
+    return []
+
+
 def as_given(settings: Any, _own: Any) -> Any:
     return settings
 
@@ -51,6 +56,8 @@ class Part:
     Settings: type[blocks.Settings] = NoSettings
     main: str | None = None  # the setting that `{part: value}` means, where one stands for all
     missing: Callable[[Any], str | None] = never  # of its settings: why it cannot run on this machine, if so
+    # of its settings and a scene: files of the user's that it reads; changed, they are a reason to run again
+    files: Callable[[Any, str], list[Path]] = no_files
     marks: Callable[[Any], frozenset[str]] = nothing  # of raw, curve, coupling, delta: the paper's ablation columns
 
     def opens(self, settings: Any) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import IO
 
 from fujinsplat.core import gpu
 from fujinsplat.core.errors import UserError
+from fujinsplat.core.progress import say
 from fujinsplat.core.versions import vector_flags
 
 ARITHMETIC = "FUJINSPLAT_ARITHMETIC"
@@ -65,7 +66,8 @@ def use_threads(threads: int | None) -> int:
 
 
 def pick_device(device: str = "auto") -> str:
-    """`auto` is CUDA where there is a GPU, otherwise the CPU; a GPU that torch cannot use is an error, never the CPU.
+    """`auto` is CUDA where there is a GPU, otherwise the CPU; a GPU that torch cannot use is an error, never the CPU,
+    and a card without a driver is told.
 
     With several GPUs, each process takes one that no other process of ours uses, or that the fewest use, and stays on
     it.
@@ -74,7 +76,15 @@ def pick_device(device: str = "auto") -> str:
         raise UserError(f"there is no device {device!r}; choose cpu, cuda or auto")
     import torch
 
-    if device == "cpu" or (device == "auto" and not gpu.present() and not torch.cuda.is_available()):
+    if device == "cpu":
+        return "cpu"
+    if device == "auto" and not gpu.present() and not torch.cuda.is_available():
+        if gpu.undriven():
+            # a container or a batch job without GPUs looks the same: nothing is wrong there, but it has to be said
+            say(
+                "this machine's NVIDIA card has no driver here, so the CPU is used; device: cpu (or an empty "
+                "CUDA_VISIBLE_DEVICES) chooses that, and nvidia-smi has to list the card for the other"
+            )
         return "cpu"
     if sentence := gpu.trouble(torch):
         raise UserError(f"device is {device}, but {sentence}")

@@ -14,6 +14,10 @@ SCENE_JOBS = {
     "develop": "scene/{scene}.{variant}",
     "splat": "train/{scene}.{variant}",
 }
+COUNTED = (
+    "Minutes of a method run here are those of its jobs for one scene: calibration, pictures, colour actions and "
+    "training. FujinSplat's synthesis and its controller's training, once for all scenes, are not counted."
+)
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def optimise(base: BaseISP, samples: Samples, settings: IspSettings, use_referen
         fused=True,
     )
     terms = Terms.of(base, settings)
-    updates, turns, course = len(samples.order), [0] * len(samples.views), Course()
+    updates, turns, losses = len(samples.order), [0] * len(samples.views), []
     for update, index in enumerate(progress(samples.order, "calibrating", unit="update")):
         back_only = update < settings.warmup_steps
         for parameter in base.front_parameters():
@@ -129,10 +129,10 @@ def optimise(base: BaseISP, samples: Samples, settings: IspSettings, use_referen
         torch.nn.utils.clip_grad_norm_(base.parameters(), settings.clip)
         adam.step()
         base.project()
-        course.losses.append(float(matched.detach()))
+        losses.append(matched.detach())  # looked at in the end: each look waits for a GPU
     for parameter in base.parameters():
         parameter.requires_grad_(True)
-    return course
+    return Course(torch.stack(losses).tolist() if losses else [])
 
 
 def calibrate(views: Views, settings: IspSettings, device: str = "cpu") -> tuple[BaseISP, Course]:

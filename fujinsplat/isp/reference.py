@@ -105,7 +105,8 @@ def read_lattice(nodes: Tensor, position: Tensor) -> Tensor:
     scaled = (position * (side - 1)).reshape(-1, 3)
     low = scaled.detach().floor().clamp(0, side - 2)
     fraction = scaled - low
-    index = low.long() @ torch.tensor([side * side, side, 1], device=nodes.device)
+    x, y, z = low.long().unbind(-1)
+    index = (x * side + y) * side + z  # CUDA has no product of integer matrices
     flat = nodes.reshape(-1, 3)
     action = torch.zeros_like(scaled)
     for corner in range(8):

@@ -27,6 +27,9 @@ OTHERS = {
     ".avif": "AVIF: convert it to JPEG",
     ".webp": "WebP: convert it to JPEG",
     ".jxl": "JPEG XL: convert it to JPEG",
+    ".bmp": "BMP: convert it to PNG",
+    ".gif": "GIF: export the photograph itself as JPEG",
+    ".psd": "a Photoshop file: export an 8-bit JPEG or PNG of it, or use the RAW file",
     ".mov": "a video: export single frames as JPEG",
     ".mp4": "a video: export single frames as JPEG",
 }
@@ -75,9 +78,14 @@ def _pictures(folder: Path, leave_out: set[Path], problems: list[str]) -> tuple[
     """(RAW files, RGB files) in a fixed order; other pictures become problems, everything else is passed over."""
     raw, rgb = [], []
     seen: set[Path] = set()
-    for here, folders, names in os.walk(folder, followlinks=True):
+
+    def unread(error: OSError) -> None:
+        reason = (error.strerror or str(error)).lower()
+        problems.append(f"{error.filename} cannot be read: {reason}; give yourself the right to read it")
+
+    for here, folders, names in os.walk(folder, onerror=unread, followlinks=True):
         place = Path(here).resolve()
-        if place in seen or place in leave_out or _ours(place):  # a link back up, or what we made ourselves
+        if place in seen or place in leave_out or ours(place):  # a link back up, or what we made ourselves
             folders.clear()
             continue
         seen.add(place)
@@ -97,7 +105,7 @@ def _pictures(folder: Path, leave_out: set[Path], problems: list[str]) -> tuple[
     return raw, rgb
 
 
-def _ours(folder: Path) -> bool:
+def ours(folder: Path) -> bool:
     """Whether a folder holds results of an earlier run."""
     config = folder / "config.yaml"
     try:
@@ -131,8 +139,10 @@ def _views(folder: Path, raw: list[Path], rgb: list[Path], problems: list[str]) 
     views = [View("", path_rgb, path_raw) for path_raw, path_rgb in pairs]
     if kind == "raw":
         views = [View("", None, path) for path in [p for p, _ in pairs] + lonely_raw]
+        problems += [f"{path} is left out: most RAW files here have no JPG or PNG" for _, path in pairs]
     elif kind == "rgb":
         views = [View("", path, None) for path in [p for _, p in pairs] + lonely_rgb]
+        problems += [f"{path} is left out: most JPG and PNG files here have no RAW file" for path, _ in pairs]
     if kind != "raw":
         problems += [f"{path} has no JPG or PNG of the same name and is left out" for path in lonely_raw]
     if kind != "rgb":
@@ -211,9 +221,10 @@ def _unreadable(file: Path) -> str | None:
 
 
 def safe(name: str) -> str:
-    """A name that every shell, file system and Snakemake take as it is: letters, digits, `.`, `_`, `-`."""
+    """A name that every shell, file system and Snakemake take as it is: letters, digits, `_` and `-` within,
+    so that it is no option either."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_") or "view"
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_-") or "view"
 
 
 def _named(folder: Path, views: list[View]) -> list[View]:

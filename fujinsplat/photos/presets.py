@@ -35,8 +35,21 @@ USUAL: dict[str, dict[str, Any]] = {
         "lr_shn": 0.00035,
     },
 }
-FULL: dict[str, dict[str, Any]] = {}  # every picture as it is, the paper's schedule
+FULL: dict[str, dict[str, Any]] = {}  # every picture as it is, the paper's schedule; on a CPU `cpu_gaussians`
 PRESETS = {"quick": QUICK, "usual": USUAL, "full": FULL}
+
+
+# Without a GPU an iteration's time grows with the Gaussians. More than one for so many pixels, all views counted, fits
+# noise; the presets above and the demo have one for 90 to 250.
+PIXELS_PER_GAUSSIAN = 16
+CPU_GAUSSIANS = (10_000, 300_000)
+
+
+def cpu_gaussians(sizes: list[tuple[float, float]], width: int) -> int:
+    """The most Gaussians that a full training on a CPU makes of views of these sizes, `width` pixels wide at most."""
+    pixels = sum(w * h * min(1.0, width / w) ** 2 for w, h in sizes)
+    least, most = CPU_GAUSSIANS
+    return int(min(max(pixels / PIXELS_PER_GAUSSIAN, least), most))
 
 
 def settings_of(preset: str, size: int | None) -> dict[str, dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from fujinsplat.core import gpu
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import atomic_file
 from fujinsplat.core.progress import progress, say
@@ -20,13 +21,22 @@ from fujinsplat.core.runtime import exclusive
 from fujinsplat.core.validation import checked, nearest, stage_settings
 from fujinsplat.paths import at
 from fujinsplat.photos.arrange import arrange
-from fujinsplat.photos.find import SIGNATURE, Found, find, safe
+from fujinsplat.photos.find import SIGNATURE, Found, find, ours, safe
 from fujinsplat.photos.given import Given, given_poses
-from fujinsplat.photos.presets import settings_of
+from fujinsplat.photos.presets import cpu_gaussians, settings_of
 from fujinsplat.rows.registries import AllSettings
 
 CHECKOUT = Path(__file__).parents[2]
 DATASET = "photos"
+# results by the names that paths.py has for them, and the short ones that the user sees
+PUBLISHED = {
+    "gaussians": "scene.ply",
+    "view": "view.html",
+    "turntable": "turntable.gif",
+    "scene_page": "report.html",
+    "cleared": "cleared",
+}
+WRITTEN = ("config.yaml", "data", "results", "snakemake.log", *PUBLISHED.values())
 # the row that needs nothing but the photographs; the second where a config has no such row
 ROWS = ("smoke", "raw_base")
 DOING = {
@@ -71,31 +81,49 @@ class Request:
 def run(request: Request) -> None:
     """From the folder to DIR/scene.ply and its companions."""
     out = (request.out or Path.cwd() / f"{safe(request.folder.resolve().name)}-fujinsplat").absolute()
+    if out.resolve() == request.folder.resolve():
+        raise UserError(f"--out {out} is the folder of the photographs itself; choose another one, in it or beside it")
+    _refuse_foreign(out)
     found = find(request.folder, [out])
     say(found.describe())
     for problem in found.problems:
         say(f"  not used: {problem}")
     if found.kind == "rgb":
-        say("no RAW files: smoke is cleared in the RGB's decoded light, which is coarser than RAW")
+        say("without RAW: smoke is cleared in the RGB's decoded light, which is coarser")
     out.mkdir(parents=True, exist_ok=True)
     with exclusive(out / ".lock", lambda: say(f"another command works in {out}; waiting for it")):
         scene = safe(request.folder.resolve().name)
-        missing = arrange(found, out / "data" / scene, _given(request, found))
+        given = _given(request, found)
+        sizes = _sizes(found)
+        config = _config(request, scene, sizes)
+        write_config(out / "config.yaml", config)  # first of all: by this file the folder is known as ours
+        missing = arrange(found, out / "data" / scene, given)
         for stem in missing:
             say(f"  not used: {stem}: the given poses do not know it")
-        config = _config(request, scene, _smallest(found))
-        write_config(out / "config.yaml", config)
         row = config["build"]
         targets = _targets(config, scene, row)
         command = _command(request, out, targets)
         side = config["datasets"][DATASET]["settings"].get("capture", {}).get("max_side")
         size = f"at most {side} pixels wide or high" if side else "as large as the photographs"
-        say(f"working size: {size} (--size changes it); row {row}; settings in {out / 'config.yaml'}")
+        sides = {max(size) for size in sizes.values()}
+        most = f", up to the {min(sides)} of the smallest photograph" if len(sides) > 1 else ""
+        say(f"working size: {size} (--size changes it{most}); row {row}; settings in {out / 'config.yaml'}")
         say(f"the same by hand: {shlex.join(command)}")
         if not request.plan:
+            _drop_apology(out, scene, row)
             _snakemake(command, out)
             _publish(out, scene, row)
             _farewell(out)
+
+
+def _refuse_foreign(out: Path) -> None:
+    """What somebody else has put where results go is not written over."""
+    taken = [name for name in WRITTEN if os.path.lexists(out / name)]
+    if taken and not ours(out):
+        raise UserError(
+            f"{out} holds files that this command did not make and would write over ({', '.join(taken)}); choose "
+            "another folder with --out, or move them"
+        )
 
 
 def _given(request: Request, found: Found) -> Given | None:
@@ -115,16 +143,15 @@ def _given(request: Request, found: Found) -> Given | None:
 # the config
 
 
-def _smallest(found: Found) -> int | None:
-    """The longer side that all views have, where they are of several sizes: smoke is measured on views of one."""
+def _sizes(found: Found) -> dict[str, tuple[int, int]]:
+    """(width, height) of the views by the names of their files."""
     from fujinsplat.capture.frame import stored_size
 
-    sides = {max(stored_size(view)) for view in found.views}
-    return min(sides) if len(sides) > 1 else None
+    return {str(view.files[-1]): stored_size(view) for view in found.views}
 
 
-def _config(request: Request, scene: str, smallest: int | None) -> dict[str, Any]:
-    """The whole config of this one scene: its dataset block and the row it is made with."""
+def _config(request: Request, scene: str, sizes: dict[str, tuple[int, int]]) -> dict[str, Any]:
+    """The whole config of this one scene of views of these sizes: its dataset block and the row it is made with."""
     file = CHECKOUT / "config.yaml"
     if not (CHECKOUT / "Snakefile").is_file():
         raise UserError(f"{CHECKOUT / 'Snakefile'} does not exist; install FujinSplat from a clone (make setup)")
@@ -138,10 +165,22 @@ def _config(request: Request, scene: str, smallest: int | None) -> dict[str, Any
         rows[name] = known[name]
         names += [known[name]["like"]] if "like" in known[name] else []
     settings = settings_of(request.preset, request.size)
+    sides = [max(size) for size in sizes.values()]
     wanted = settings.get("capture", {}).get("max_side")
-    if smallest is not None and (wanted is None or wanted > smallest):
-        settings = settings_of(request.preset, smallest)
-        say(f"photographs of several sizes: all are brought to the smallest's {smallest} pixels")
+    if len(set(sides)) > 1 and (wanted is None or wanted > min(sides)):  # smoke is measured on views of one size
+        settings = settings_of(request.preset, min(sides))
+        small = [name for name, size in sizes.items() if max(size) == min(sides)]
+        more = f" and {len(small) - 3} more" if len(small) > 3 else ""
+        say(
+            f"photographs of several sizes: all are brought to the {min(sides)} pixels of the smallest "
+            f"({', '.join(small[:3])}{more}); without those they could be larger"
+        )
+    if request.preset == "full" and not gpu.present():
+        side = settings.get("capture", {}).get("max_side") or max(sides)
+        scaled = [(w * min(1.0, side / max(w, h)), h * min(1.0, side / max(w, h))) for w, h in sizes.values()]
+        most = cpu_gaussians(scaled, AllSettings().splat.max_width)
+        settings["splat"] = {"max_gaussians": most}
+        say(f"no GPU: at most {most:,} Gaussians")
     if request.tiff:
         settings["export"] = {"tiff": True}
     if request.settings:
@@ -290,21 +329,28 @@ def in_own_names(text: str, out: Path) -> str:
 # results
 
 
+def _drop_apology(out: Path, scene: str, row: str) -> None:
+    """A page that says why there is no 3D view goes, so that it is tried again: Node may be there by now."""
+    from fujinsplat.report.viewer import is_apology
+
+    page = out / at("view", dataset=DATASET, scene=scene, variant=row)
+    if page.is_file() and is_apology(page):
+        page.unlink()
+
+
 def _publish(out: Path, scene: str, row: str) -> None:
     """The results under their short names, in the folder that was asked for."""
+    from fujinsplat.report.viewer import is_apology
+
     wild = {"dataset": DATASET, "scene": scene, "variant": row}
-    files = {
-        "gaussians": "scene.ply",
-        "view": "view.html",
-        "turntable": "turntable.gif",
-        "scene_page": "report.html",
-    }
-    for name, short in files.items():
+    for name, short in PUBLISHED.items():
         made = out / at(name, **wild)
-        if made.is_file():
+        if name == "view" and (not made.is_file() or is_apology(made)):
+            (out / short).unlink(missing_ok=True)  # of an earlier scene, if there is one
+        elif made.is_file():
             with atomic_file(out / short) as temporary:
                 shutil.copyfile(made, temporary)
-    target = out / "cleared"
+    target = out / PUBLISHED["cleared"]
     if target.is_symlink() or target.is_file():
         target.unlink()
     elif target.is_dir():

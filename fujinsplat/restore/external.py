@@ -4,7 +4,9 @@ In go 8-bit RGB PNGs named as the views are (`{stem}.png`). Out may come PNG, JP
 of the same stem and size, 8-bit RGB. Anything else is refused with the picture's name.
 """
 
+import os
 import shlex
+import signal
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -96,10 +98,15 @@ def arguments(by: RestorerSettings, scene: str, given: Path, made: Path) -> list
     """The command as a list; what is put in stays one argument, whatever its spaces."""
     values = {"{input}": str(given), "{output}": str(made), "{scene}": scene}
     values["{weights}"] = str(Path(by.weights).expanduser().absolute()) if by.weights else ""
+    return filled(by.command or "", values)
+
+
+def filled(command: str, values: dict[str, str]) -> list[str]:
+    """A command as a list of arguments, with its marks replaced."""
     try:
-        parts = shlex.split(by.command)
+        parts = shlex.split(command)
     except ValueError as error:
-        raise UserError(f"the restorer's command {by.command!r} cannot be read ({error}); correct its quotes") from None
+        raise UserError(f"the command {command!r} cannot be read ({error}); correct its quotes") from None
     for mark, value in values.items():
         parts = [part.replace(mark, value) for part in parts]
     return parts
@@ -119,20 +126,44 @@ def by_command(pictures: dict[str, np.ndarray], by: RestorerSettings, scene: str
 
 
 def run_program(parts: list[str], directory: str | None, minutes: float, who: str) -> None:
-    """Somebody's program to its end; its failure is one sentence with the last thing it said."""
+    """Somebody's program to its end; its failure is one sentence with the last thing it said.
+
+    It has a session of its own, so that what it started ends with it when time is up or this process is stopped.
+    """
     try:
-        done = subprocess.run(
-            parts, cwd=directory, capture_output=True, text=True, errors="replace", timeout=60 * minutes, check=False
+        process = subprocess.Popen(
+            parts,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        raise UserError(
-            f"{who} did not finish in {minutes:g} minutes; raise `minutes` or look at the program"
-        ) from None
     except OSError as error:
         raise UserError(f"{who} cannot be started ({error}); correct its command") from None
-    if done.returncode:
-        said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["no message"]
+    with process:
+        try:
+            printed = "".join(process.communicate(timeout=60 * minutes))
+        except BaseException as error:
+            _end(process)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            raise UserError(
+                f"{who} did not finish in {minutes:g} minutes; raise `minutes` or look at the program"
+            ) from None
+    if process.returncode:
+        said = [line.strip() for line in printed.splitlines() if line.strip()] or ["no message"]
         raise UserError(
-            f"{who} failed with code {done.returncode}: {said[-1]}; "
+            f"{who} failed with code {process.returncode}: {said[-1]}; "
             "run its command by hand, on folders of your own, to see more"
         )
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End a program and whatever it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # all of it has ended

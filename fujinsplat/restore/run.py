@@ -21,6 +21,8 @@ def restore(pictures: Pictures, by: RestorerSettings, scene: str = "") -> Pictur
     reason = unavailable(by, scene)
     if reason is not None:
         raise UserError(reason)
+    if by.weights is not None:
+        _checked(Path(by.weights).expanduser(), by)
     if by.folder is not None:
         from fujinsplat.restore.external import by_folder
 
@@ -28,8 +30,6 @@ def restore(pictures: Pictures, by: RestorerSettings, scene: str = "") -> Pictur
     if by.command is not None:
         from fujinsplat.restore.external import by_command
 
-        if by.weights:
-            _checked(Path(by.weights).expanduser(), by)
         return by_command(pictures, by, scene)
     one = _own(by)
     return {stem: one(picture) for stem, picture in progress(pictures.items(), "pictures", len(pictures))}
@@ -45,7 +45,7 @@ def _own(by: RestorerSettings) -> Callable[[np.ndarray], np.ndarray]:
         from fujinsplat.restore import aod_net
 
         assert by.weights is not None
-        weights = aod_net.read_weights(_checked(Path(by.weights).expanduser(), by))
+        weights = aod_net.read_weights(Path(by.weights).expanduser())
         return lambda picture: aod_net.restore_picture(picture, weights)
     from fujinsplat.restore import maxim
 
@@ -86,12 +86,28 @@ def unavailable(by: RestorerSettings, scene: str = "") -> str | None:
     return None
 
 
-def record(by: RestorerSettings) -> dict:
-    """What made the pictures: method, settings, and the checksum of the weights where there are any."""
-    weights: Path | None = Path(by.weights).expanduser() if by.weights else None
+def files_of(by: RestorerSettings, scene: str) -> list[Path]:
+    """What a restorer reads besides the views: its weights and, of a folder, the pictures; those that exist."""
+    from fujinsplat.restore.external import SUFFIXES
+
+    weights = _weights(by)
+    found = [weights] if weights is not None and weights.is_file() else []
+    if by.folder is not None:
+        folder = Path(by.folder.replace("{scene}", scene)).expanduser()
+        found += sorted(path for path in folder.glob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    return found
+
+
+def _weights(by: RestorerSettings) -> Path | None:
     if by.by == "maxim":
         from fujinsplat.restore import maxim
 
-        weights = maxim.find(by)
+        return maxim.find(by)
+    return Path(by.weights).expanduser() if by.weights else None
+
+
+def record(by: RestorerSettings) -> dict:
+    """What made the pictures: method, settings, and the checksum of the weights where there are any."""
+    weights = _weights(by)
     checksum = sha256(weights) if weights is not None and weights.is_file() else None
     return {"by": by.by, "settings": by.model_dump(mode="json"), "weights_sha256": checksum}

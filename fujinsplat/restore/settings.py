@@ -49,4 +49,6 @@ class RestorerSettings(Settings):
             raise ValueError("both `command` and `folder` are given; choose one")
         if self.command is not None and not all(part in self.command for part in ("{input}", "{output}")):
             raise ValueError("`command` must say where {input} and {output} stand among its arguments")
+        if self.sha256 is not None and self.weights is None and self.by != "maxim":  # maxim finds what was fetched
+            raise ValueError("`sha256` is given without `weights`, so nothing would be checked; name the weights file")
         return self

@@ -15,6 +15,8 @@ from fujinsplat.rows.names import name_error, row_error, twice
 from fujinsplat.rows.registries import AllSettings
 from fujinsplat.rows.row import RecipeName, Row, RowSpec, compose, laid_over, recipe_overlay
 
+MOST_SEEDS = 100  # each is a whole training of every scene, and jobs are planned one by one
+
 
 class Dataset(Checked):
     """Where pictures come from."""
@@ -67,6 +69,11 @@ class Config(Checked):
         for name in self.seeds if isinstance(self.seeds, dict) else ():
             if name not in self.variants:
                 raise ValueError(f"seeds: no variant {name!r}{nearest(name, self.variants)}")
+        most = max(self.seeds.values(), default=1) if isinstance(self.seeds, dict) else self.seeds
+        if most > MOST_SEEDS:
+            raise ValueError(
+                f"seeds: {most} trainings of one row are more than a build plans; set at most {MOST_SEEDS}"
+            )
         for scene in self.scenes or []:
             known = self.datasets[self.dataset].scenes
             if scene not in known:
@@ -100,6 +107,8 @@ class Config(Checked):
                 yield f"datasets.{name}.scenes names a scene twice ({scene}); remove one"
             if block.made_by_demo and "external" in block.scenes:
                 yield f"datasets.{name}.scenes: 'external' is the folder of the external captures; rename the scene"
+        if pair := twice(list(self.datasets)):
+            yield f"datasets: {pair}; rename one"
         for name in self.variants:
             if error := row_error(name):
                 yield f"variants: {error}"
@@ -108,6 +117,8 @@ class Config(Checked):
         for group, members in self.groups.items():
             if error := row_error(group):
                 yield f"groups: {error.replace('the row', 'the group')}"
+            if group in self.variants:
+                yield f"groups: {group!r} is the name of a row, too; rename the group"
             if not members:
                 yield f"groups.{group} is empty; name at least one row, or remove the group"
             if row := twice(members):

@@ -21,7 +21,7 @@ from fujinsplat.capture.cameras import OPENGL_TO_OPENCV
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import atomic_file, write_json, write_tensors
 from fujinsplat.core.progress import say
-from fujinsplat.restore.external import read_restored, run_program
+from fujinsplat.restore.external import filled, read_restored, run_program
 from fujinsplat.views.store import Views
 
 GREY = 127
@@ -38,7 +38,7 @@ def run(inputs, outputs, own) -> None:
         export(given, Views(inputs["views"]), source, held)
         for kind in KINDS:
             (made / kind).mkdir(parents=True)
-        parts = [_filled(part, given, made, scene) for part in shlex.split(own.command)]
+        parts = filled(own.command, {"{input}": str(given), "{output}": str(made), "{scene}": scene})
         run_program(parts, own.directory, own.minutes, f"{Path(parts[0]).name} of scene {scene}")
         wanted = {camera.stem: (camera.height, camera.width) for camera in (*source, *held)}
         pictures = {kind: read_restored(made / kind, wanted, Path(parts[0]).name) for kind in KINDS}
@@ -46,12 +46,6 @@ def run(inputs, outputs, own) -> None:
     write_tensors(outputs.model, tensors, {"colour": "pictures", "command": own.command})
     _write_nothing(outputs, len(source), time.monotonic() - started)
     say(f"{len(wanted)} poses, with and without medium, from {shlex.join(parts)}")
-
-
-def _filled(part: str, given: Path, made: Path, scene: str) -> str:
-    for mark, value in (("{input}", str(given)), ("{output}", str(made)), ("{scene}", scene)):
-        part = part.replace(mark, value)
-    return part
 
 
 def export(folder: Path, views: Views, source: list[Camera], held: list[Camera]) -> None:

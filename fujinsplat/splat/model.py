@@ -23,7 +23,7 @@ from fujinsplat.splat.raster.harmonics import C0
 MEDIUM = "medium/"  # how names of the medium's tensors begin in the file
 NAMES = ("means", "quats", "scales", "opacities", "sh0", "shN")
 START_OPACITY = 0.1  # 3DGS
-NEIGHBOURS = 3  # 3DGS: the start size is the mean distance to so many points
+NEIGHBOURS = 3  # 3DGS: the start size is the root mean square distance to so many points
 
 
 class Gaussians:
@@ -82,12 +82,12 @@ class Gaussians:
         xyz float32 `[N, 3]`; rgb uint8 `[N, 3]`, sRGB-encoded as the photographs are, decoded here unless the
         `display` takes encoded colours.
         """
-        from fujinsplat.splat.neighbours import mean_square_distances
+        from fujinsplat.splat.neighbours import square_distances
 
         n = len(xyz)
         k = min(NEIGHBOURS, n - 1)
         if k:
-            size = np.sqrt(np.maximum(mean_square_distances(xyz, k), 1e-14))
+            size = np.sqrt(np.maximum(square_distances(xyz, k).mean(1), 1e-14))
         else:
             size = np.full(n, 0.01)
         start = rgb_encoded.astype(np.float64) / 255

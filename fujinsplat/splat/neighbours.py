@@ -10,13 +10,13 @@ from numba import prange
 from fujinsplat.splat.kernels import precise_parallel_kernel
 
 
-def mean_square_distances(xyz: np.ndarray, k: int) -> np.ndarray:
-    """The mean squared distance of each point of `xyz [N, 3]` to its `k` nearest others (k < N); float64 `[N]`."""
+def square_distances(xyz: np.ndarray, k: int) -> np.ndarray:
+    """Squared distances of each point of `xyz [N, 3]` to its `k` nearest others (k < N); float64 `[N, k]`."""
     # between quartiles, so that a few stray points do not choose the axis
     spread = np.subtract(*np.percentile(xyz, (75, 25), axis=0))
     axes = np.argsort(-spread, kind="stable")
     order = np.argsort(xyz[:, axes[0]], kind="stable")
-    found = np.empty(len(xyz))
+    found = np.empty((len(xyz), k))
     found[order] = _sweep(np.ascontiguousarray(xyz[order][:, axes], np.float64), k)
     return found
 
@@ -25,7 +25,7 @@ def mean_square_distances(xyz: np.ndarray, k: int) -> np.ndarray:
 def _sweep(points, k):
     """Points are sorted by their first coordinate: each looks right, then left, until that alone is too far."""
     n = len(points)
-    found = np.empty(n)
+    found = np.empty((n, k))
     for i in prange(n):
         nearest = np.full(k, np.inf)
         for step in (1, -1):
@@ -42,5 +42,5 @@ def _sweep(points, k):
                     nearest[place] = distance
                     place -= 1
                 j += step
-        found[i] = nearest.mean()
+        found[i] = nearest
     return found

@@ -1,5 +1,6 @@
 """The 3DGS PLY: the file that Gaussian viewers read. Colours in it are display-encoded."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from fujinsplat.core.files import atomic_file
 from fujinsplat.core.reading import reader
 from fujinsplat.splat.model import Gaussians
 
+BANDS = 15  # coefficients of SH degrees 1 to 3, per channel: the original loader takes no PLY with fewer
+
 
 def _columns(rest: int) -> list[str]:
     names = ["x", "y", "z", "nx", "ny", "nz", *(f"f_dc_{i}" for i in range(3)), *(f"f_rest_{i}" for i in range(rest))]
@@ -17,9 +20,13 @@ def _columns(rest: int) -> list[str]:
 
 
 def write_ply(path: Path | str, gaussians: Gaussians, comments: tuple[str, ...] = ()) -> None:
-    """Raw parameters in the dataset's frame and scale: log scales, logit opacities, SH channel by channel."""
+    """Raw parameters in the dataset's frame and scale: log scales, logit opacities, SH of degree 3 channel by channel,
+    zero where the model has less."""
     p = {name: value.detach().cpu().numpy() for name, value in gaussians.parameters.items()}
-    rest = p["shN"].transpose(0, 2, 1).reshape(len(gaussians), 3 * p["shN"].shape[1])
+    lower = p["shN"].transpose(0, 2, 1)
+    rest = np.zeros((len(gaussians), 3, BANDS), np.float32)
+    rest[..., : lower.shape[2]] = lower
+    rest = rest.reshape(len(gaussians), 3 * BANDS)
     quats = p["quats"] / np.maximum(np.linalg.norm(p["quats"], axis=1, keepdims=True), 1e-12)
     blocks = [p["means"], np.zeros_like(p["means"]), p["sh0"][:, 0], rest, p["opacities"][:, None], p["scales"], quats]
     table = np.concatenate(blocks, axis=1).astype("<f4")
@@ -32,7 +39,7 @@ def write_ply(path: Path | str, gaussians: Gaussians, comments: tuple[str, ...] 
 
 @reader("3DGS PLY", "export it again")
 def read_ply(path: Path | str) -> Gaussians:
-    """A 3DGS PLY as Gaussians (display colours, as stored)."""
+    """A 3DGS PLY as Gaussians (display colours, as stored), of the SH degree that is not zero everywhere."""
     from plyfile import PlyData, PlyElementParseError, PlyHeaderParseError
 
     try:
@@ -48,6 +55,8 @@ def read_ply(path: Path | str) -> Gaussians:
         return torch.from_numpy(np.stack([table[n] for n in names], -1))
 
     sh = stack(*rest).reshape(len(vertex), 3, len(rest) // 3).mT if rest else torch.zeros(len(vertex), 0, 3)
+    while (degree := math.isqrt(sh.shape[1])) and not sh[:, degree**2 - 1 :].any():
+        sh = sh[:, : degree**2 - 1]
     return Gaussians(
         {
             "means": stack("x", "y", "z"),

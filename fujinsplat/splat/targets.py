@@ -106,7 +106,7 @@ class LinearTargets:
 
     def __init__(self, scene: TrainingScene, light: Light, model: Any, settings: SplatSettings):
         self.scene, self.light, self.settings = scene, light, settings
-        model.gaussians.display = CameraDisplay(light.base, light.white_balance, light.gain)
+        model.start_in(CameraDisplay(light.base, light.white_balance, light.gain))
         self._last: tuple[Tensor, Tensor] | None = None
 
     def loss(self, model: Any, picture: Tensor, alpha: Tensor, info: dict, index: int, iteration: int) -> Tensor:

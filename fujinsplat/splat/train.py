@@ -4,6 +4,7 @@ What is optimised is the row's model part, what it is compared with follows from
 here is the loop they share, with its order of views, its log and its checkpoints.
 """
 
+import math
 import resource
 import sys
 import time
@@ -29,6 +30,7 @@ from fujinsplat.splat.targets import EncodedTargets, LinearTargets, Targets
 from fujinsplat.views.fronts import FRONTS
 
 LOG_ENTRIES = 100  # lines of the training log per run
+ABSURD = 10  # a photometric loss beyond this has diverged; a model's own loss may be of any size
 LOOK_EVERY = 20  # iterations between looks at the losses on a GPU: each look waits for it
 NOT_OF_THE_RESULT = {"checkpoint_seconds", "memory_mb", "bake_steps"}
 
@@ -180,8 +182,9 @@ class _Run:
     def _look_at(self, recent: list[tuple[int, int, torch.Tensor]], closely: bool) -> float:
         """The last of the recent losses; stops at the first that is no number, or absurd. `closely`: parameters too."""
         losses = torch.stack([loss for _, _, loss in recent]).tolist()
+        bound = math.inf if self.model.own_loss else ABSURD
         for (iteration, index, _), loss in zip(recent, losses, strict=True):
-            if not loss < 10:
+            if not loss < bound:
                 raise UserError(self._diverged(loss, index, iteration))
         if closely and not self.model.finite():
             raise UserError(self._diverged(losses[-1], recent[-1][1], self.iteration))

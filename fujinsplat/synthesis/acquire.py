@@ -37,7 +37,7 @@ CHECKSUMS = "checksums.sha256"  # as `sha256sum` writes and checks them
 LISTINGS = ".listings"  # folder of fetched listings, so that a stopped run need not ask again
 SCENE = re.compile(r"[A-Za-z0-9_][\w.+-]{0,99}")  # becomes a file's name: cannot lead out of the folder
 LINE = re.compile(r"([0-9a-f]{64}) [ *](?:\./)?([^/\0]+)")  # of a list of checksums
-NAME = re.compile(r"dir_?(\d+)(?:\D+exp_?(\d+))?[^/]*\.arw$", re.IGNORECASE)
+NAME = re.compile(r"dir_?(\d{1,4})(?!\d)(?:\D+exp_?(\d+))?[^/]*\.arw$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

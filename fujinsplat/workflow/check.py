@@ -19,10 +19,8 @@ def missing_inputs(config: Config, folder: Path = Path()) -> list[str]:
     trained = [row for row in steered if not rows[row].controller.checkpoint]
     for row in steered:
         given = rows[row].controller.checkpoint
-        if given and not (folder / given).is_file():
-            problems.append(
-                f"settings.controller.checkpoint: {given} does not exist; train it first, or correct the path"
-            )
+        if given and (problem := missing_controller(given, folder)):
+            problems.append(problem)
             break
     external = block.external
     if trained and external is None:
@@ -41,6 +39,13 @@ def missing_inputs(config: Config, folder: Path = Path()) -> list[str]:
             "one with settings.actions.population, or a controller with settings.controller.checkpoint"
         )
     return problems
+
+
+def missing_controller(given: str, folder: Path = Path()) -> str | None:
+    """The sentence for a controller that the settings name and that is not there."""
+    if (folder / given).is_file():
+        return None
+    return f"settings.controller.checkpoint: {given} does not exist; train it first, or correct the path"
 
 
 def _made_by_demo(config: Config, path: str) -> bool:

@@ -11,6 +11,7 @@ from fujinsplat.core.validation import nearest
 from fujinsplat.paths import at
 from fujinsplat.rows.artefacts import blocks_of, differences, version_name
 from fujinsplat.synthesis.recipe import leaves_out
+from fujinsplat.workflow.check import missing_controller
 from fujinsplat.workflow.plan import Plan
 
 SEED = "@"
@@ -65,5 +66,7 @@ class ControllerPlan:
     def path(self, dataset: str, scene: str, settings: Any) -> str:
         """The controller that develops `scene`: the imported file, where the settings name one, or a trained one."""
         if given := settings.controller.checkpoint:
+            if problem := missing_controller(given):  # Snakemake's own words for it name no setting
+                raise UserError(problem)
             return self.plan.foreign(given)
         return at("controller", dataset=dataset, controller=self.name(dataset, scene, settings))

@@ -164,7 +164,9 @@ class Plan:
 
     @property
     def conda(self) -> str:
-        return "../envs/cuda.yaml" if self.config.device == "cuda" else "../envs/cpu.yaml"
+        """The environment file; with `auto` that of the machine which plans, as `pick_device` decides for a job."""
+        cuda = self.config.device == "cuda" or (self.config.device == "auto" and gpu.present())
+        return "../envs/cuda.yaml" if cuda else "../envs/cpu.yaml"
 
     @staticmethod
     def grows(amount: int) -> Callable:

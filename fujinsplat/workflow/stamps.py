@@ -35,6 +35,12 @@ def stamp(command: str, parts: tuple[str, ...] = ()) -> str:
     return f"code:{digest.hexdigest()[:16]}"
 
 
+def stamp_of_files(paths: Iterable[Path]) -> str:
+    """Of a user's files, by name, size and time of change: a plan reads none of them. Nothing when there are none."""
+    found = [(str(path), (at := path.stat()).st_size, at.st_mtime_ns) for path in paths]
+    return f"+files:{hashlib.sha256(repr(found).encode()).hexdigest()[:16]}" if found else ""
+
+
 def files_of(command: str, parts: tuple[str, ...] = ()) -> list[str]:
     """The files that a stamp is made of, below the package."""
     return sorted(_reached(command, parts))

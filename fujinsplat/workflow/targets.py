@@ -51,7 +51,7 @@ def _complaint(plan: Plan, names: dict[str, str]) -> str | None:
         if name not in config.variants:
             return unknown("row", name, config.variants)
         if mark and not re.fullmatch(r"[2-9]|[1-9]\d{1,3}", repeat):
-            return f"the repeat of {variant!r} is no number from 2 on; ask for {name}@2, or for {name}"
+            return f"the repeat of {variant!r} is no number from 2 to 9999; ask for {name}@2, or for {name}"
     if (table := names.get("table")) is not None:
         from fujinsplat.evaluate.tables import TABLES
 

@@ -56,12 +56,25 @@ def test_up_of_portraits_comes_from_their_orientation_tag():
     """A camera turned by a quarter stores its picture lying down; the tag says so."""
     viewmats = around(8)
     quarter = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    turns = np.array([0, 1] * 4)
+    turns = np.array([0, 1, 1, 1] * 2)
     for number in np.flatnonzero(turns):
         # the stored picture must be turned once counter-clockwise: its right edge is up
         viewmats[number, :3] = quarter.T @ viewmats[number, :3]
     assert up_direction(viewmats, turns)[1] < -0.999
     assert up_direction(viewmats, np.zeros(8))[1] > -0.999
+
+
+@pytest.mark.parametrize("span", [0.8, 2 * np.pi])
+@pytest.mark.parametrize("share", [0.2, 0.4])
+@pytest.mark.parametrize("down", [0.0, 0.8])
+def test_up_is_the_majoritys_where_portraits_have_lost_their_tag(span, share, down):
+    rotation, rng = turned(np.array([1.0, 2.0, 0.5]), 1.1), np.random.default_rng(7)
+    viewmats = tipped(around(20, down, span), rotation)
+    rolled, axis = viewmats.copy(), np.array([0.0, 0.0, 1.0])
+    for number, viewmat in enumerate(viewmats):
+        quarters = rng.choice([-1, 1, 1]) if number < share * 20 else 0
+        rolled[number, :3] = turned(axis, quarters * np.pi / 2 + rng.normal(0, 0.02)) @ viewmat[:3]  # a degree off
+    assert up_direction(rolled) @ up_direction(viewmats) > np.cos(np.radians(1.5))
 
 
 def test_a_levelled_scene_stands_upright_in_the_middle_at_a_usable_size():
@@ -211,6 +224,29 @@ def test_points_for_given_poses_stay_in_their_frame(corner, tmp_path):
     assert about["given"] and about["points"] == len(xyz) > 100
     away = np.abs(np.abs(xyz[:, 0]) + xyz[:, 2] - 1.0)
     assert np.median(away) < 0.02, "points lie on the walls"
+
+
+@pytest.mark.parametrize("stored", ["upright", "tagged"])
+def test_points_for_given_poses_of_portraits(corner, tmp_path, stored):
+    """The poses speak of upright pictures, whether the files hold them so or lying with a tag."""
+    from dataclasses import replace
+
+    from fujinsplat.capture.cameras import Camera
+
+    standing, cameras = [], []
+    for view, viewmat in zip(corner[0], corner[1], strict=True):
+        cameras.append(replace(Camera(view.stem, 320, 214, corner[2], viewmat), turns=1).upright())
+        path, exif = tmp_path / f"{view.stem}.jpg", Image.Exif()
+        exif[274] = 8  # to be turned once counter-clockwise
+        with Image.open(view.rgb) as image:
+            picture = image.transpose(Image.Transpose.ROTATE_90) if stored == "upright" else image
+            picture.save(path, quality=97, **({} if stored == "upright" else {"exif": exif}))
+        standing.append(View(view.stem, path, None))
+    about = find_points(standing, cameras, tmp_path / "points", WALL, CaptureSettings(), 2)
+    xyz, _ = colmap_points(tmp_path / "points")
+    assert {camera["size"] for camera in about["cameras"]} == {"214x320"} and set(about["turns"].values()) == {0}
+    assert len(xyz) > 100 and np.median(np.abs(np.abs(xyz[:, 0]) + xyz[:, 2] - 1.0)) < 0.02
+    assert about["error"] < 0.8
 
 
 def test_pictures_that_share_nothing(tmp_path):

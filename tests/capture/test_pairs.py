@@ -58,6 +58,17 @@ def test_a_picture_of_something_else_is_named():
     assert len(problems) == 1 and "v4.dng" in problems[0] and "RGB of the same shot" in problems[0]
 
 
+@pytest.mark.parametrize("shared", [0.5, 0.8])
+def test_a_wrong_picture_beside_look_alikes_is_no_swap(shared):
+    """Neighbours show much of the same; the RGB that the RAW resembles most is its neighbour's own."""
+    common = texture(0)
+    pictures = [stored(shared * common + (1 - shared) * texture(1 + i)) for i in range(4)]
+    pictures[2] = pictures[2][0], stored(texture(99))[1]
+    problems = wrong_pairs(thumbs(pictures))
+    assert len(problems) == 1 and "v2.dng and v2.jpg are not one picture" in problems[0]
+    assert "rename both" not in problems[0] and "use the RGB of the same shot" in problems[0]
+
+
 def test_a_capture_whose_pictures_are_all_of_something_else_is_one_sentence():
     problems = wrong_pairs(thumbs((stored(texture(i))[0], stored(texture(50 + i))[1]) for i in range(4)))
     assert len(problems) == 1 and "no RAW file and its RGB are one picture" in problems[0] and "v0.dng" in problems[0]
@@ -161,6 +172,21 @@ def test_the_stage_aligns_what_the_camera_corrected(textured, capture, dng):
     views = SourceViews(capture.out / "source")
     shown = encode(np.clip(views.raw("0002").astype(float) * views.white_balance("0002"), 0, 1))
     assert with_alignment < 0.6 * np.abs(shown - views.rgb("0002") / 255)[inner].mean()
+
+
+def test_the_alignment_is_that_of_the_pictures_as_the_poses_know_them(textured, capture, dng):
+    """Portraits stored lying, with upright poses: a shift to the right on the sensor is one downwards."""
+    exif = Image.Exif()
+    exif[274] = 6
+    for number in (1, 2, 3):
+        linear, path = texture(number, 240, 160), textured.home / "train" / f"{number:04d}"
+        dng.write(path.with_suffix(".dng"), dng.mosaic_of(linear), orientation=6)
+        moved = corrected(linear, Alignment((0.02, 0.0), 0.0, 0.0, 0.0, 0.0))
+        dng.write_jpg(path.with_suffix(".JPG"), moved, exif=exif)
+    textured.transforms("train", [1, 2, 3], w=160, h=240, cx=80, cy=120)
+    assert capture.source() == 0, capture.errors
+    found = json.loads((capture.out / "manifest.json").read_text())["alignment"]
+    assert found["shift"] == pytest.approx([0.0, 0.02], abs=0.003)
 
 
 def test_raw_alone_renders_its_own_rgb(world, capture):

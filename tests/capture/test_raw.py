@@ -8,7 +8,7 @@ import pytest
 import rawpy
 import tifffile
 
-from fujinsplat.capture.raw import camera_matrix, read_raw
+from fujinsplat.capture.raw import camera_matrix, check_container, raw_size, read_raw
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.settings import CaptureSettings
 
@@ -167,3 +167,23 @@ def test_values_beyond_the_sensors_bits_are_damage(tmp_path, dng, bit):
     dng.write(tmp_path / "a.dng", mosaic)
     with pytest.raises(UserError, match=r"a\.dng is damaged: 1 of its values have more than the 14 bits"):
         read_raw(tmp_path / "a.dng", SETTINGS)
+
+
+@pytest.mark.parametrize("suffix", [".nef", ".cr2", ".arw"])
+@pytest.mark.parametrize("photometric", ["minisblack", "miniswhite"])
+def test_a_grey_tiff_that_names_a_maker_is_no_raw_file(tmp_path, suffix, photometric):
+    path = tmp_path / f"scan{suffix}"
+    maker = (271, "s", 6, "NIKON", True)
+    tifffile.imwrite(path, np.zeros((32, 48), np.uint16), photometric=photometric, extratags=[maker], metadata=None)
+    with pytest.raises(UserError, match=f"scan{suffix} is a plain TIFF and no RAW file .*use the camera's own file"):
+        raw_size(path)
+    # a maker's own file has the shot's data beside it, or pictures within
+    written = path.read_bytes()
+    software, exif = struct.pack("<HH", 305, 2), struct.pack("<HH", 34665, 2)
+    assert written.count(software) == 1
+    path.write_bytes(written.replace(software, exif))
+    check_container(path)
+    with tifffile.TiffWriter(path) as file:
+        for within in (1, 0):
+            file.write(np.zeros((32, 48), np.uint16), photometric=photometric, extratags=[maker], subifds=within)
+    check_container(path)

@@ -1,14 +1,19 @@
 """gsplat's kernels are compiled at set-up, once, for named architectures, and only loaded afterwards."""
 
 import os
+import re
+import shlex
 import stat
 import subprocess
 import sys
+import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 
+from fujinsplat import warmup
 from fujinsplat.compat import gsplat_cuda
 from fujinsplat.core import gpu
 from fujinsplat.core.errors import UserError
@@ -83,6 +88,16 @@ def test_no_compiler_is_one_sentence(place, monkeypatch):
         gsplat_cuda.compile_kernels()
 
 
+def test_nvcc_calls_the_compiler_that_the_doctor_names(place, monkeypatch):
+    chosen = executable(place.parent / "bin" / "g++-13", "echo 'g++-13 13.2.0'")
+    monkeypatch.setenv("CXX", str(chosen))
+    monkeypatch.setenv("CC", "gcc-15")
+    monkeypatch.delenv("NVCC_CCBIN", raising=False)
+    environment = gsplat_cuda.build_environment(place, "8.0")
+    assert {environment[name] for name in ("CC", "CXX", "NVCC_CCBIN")} == {str(chosen)}
+    assert gpu.host_compiler() == (str(chosen), 13)
+
+
 def test_a_failed_compilation_names_its_log_and_is_tried_again(place, monkeypatch):
     monkeypatch.setattr(gsplat_cuda, "COMPILE", "print('unsupported GNU version'); raise SystemExit(1)")
     with pytest.raises(UserError, match=r"build\.log says why"):
@@ -97,7 +112,7 @@ def test_a_failed_compilation_names_its_log_and_is_tried_again(place, monkeypatc
 def test_a_job_never_compiles(place, monkeypatch):
     """It names what set-up has to do: kernels missing, or for other cards."""
     monkeypatch.delitem(sys.modules, "gsplat.csrc", raising=False)
-    with pytest.raises(UserError, match="not compiled in this environment; run `make setup DEVICE=cuda`"):
+    with pytest.raises(UserError, match=r"not compiled in this environment; run `.* -m fujinsplat\.warmup`"):
         gsplat_cuda.load_kernels()
     monkeypatch.setattr(gsplat_cuda, "COMPILE", BUILD)
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "8.0")
@@ -107,6 +122,22 @@ def test_a_job_never_compiles(place, monkeypatch):
     with pytest.raises(UserError, match=r"compiled for 8\.0, but V100 .* 7\.0; .*TORCH_CUDA_ARCH_LIST='8\.0;7\.0'"):
         gsplat_cuda.load_kernels()
     assert len((place / "builds").read_text().splitlines()) == 1
+
+
+def test_the_remedy_works_in_a_finished_environment(place, monkeypatch):
+    """The command exists, and what it does leaves kernels for the card that had none."""
+    monkeypatch.setattr(gsplat_cuda, "COMPILE", BUILD)
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "8.0")
+    gsplat_cuda.compile_kernels()
+    command = shlex.split(re.findall("`(.*)`", gsplat_cuda.remedy("8.0;7.0"))[0])
+    variable, chosen = command[0].split("=")
+    assert Path(command[1]).is_file() and command[2:] == ["-m", warmup.__name__]
+    monkeypatch.setenv(variable, chosen)
+    monkeypatch.setattr(torch.version, "cuda", "12.6")
+    monkeypatch.setattr(warmup, "PARTS", {})
+    monkeypatch.setattr(warmup, "ProcessPoolExecutor", lambda *_, **__: nullcontext())
+    warmup.main()
+    assert gpu.fits((7, 0), str(gsplat_cuda.compiled_for()).split(";"))
 
 
 def test_kernels_are_handed_to_gsplat_as_its_own(place, monkeypatch):
@@ -135,6 +166,12 @@ def test_an_untried_gsplat_is_one_sentence(monkeypatch):
     monkeypatch.setattr(gsplat_cuda, "version", lambda package: "1.9.0")
     with pytest.raises(UserError, match=r"gsplat 1\.9\.0 was not tried .* gsplat==1\.5\.3"):
         gsplat_cuda.checked_version()
+
+
+def test_what_is_installed_is_what_is_accepted():
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["dependencies"]
+    bounds = next(line for line in declared if line.startswith("gsplat"))
+    assert bounds.split(",")[1] == gsplat_cuda.VERSIONS.split(",")[1]
 
 
 def test_the_toolkit_of_pip_gets_the_names_that_linkers_ask_for(tmp_path, monkeypatch):

@@ -42,3 +42,25 @@ def test_nothing_of_the_compiler_is_imported():
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert told.strip() == "False"
+
+
+class Counter(torch.Tensor):
+    """A step counter that writes down where it is sent."""
+
+    sent: list
+
+    def to(self, device):
+        self.sent.append(torch.device(device).type)
+        return self
+
+
+@pytest.mark.parametrize("fused, where", [(True, "meta"), (False, "cpu")])
+def test_counters_go_where_their_kernel_reads_them(fused, where):
+    """ "meta" stands for a GPU: nothing can be computed there, but everything has to lie there."""
+    weight = torch.zeros(3, device="meta", requires_grad=True)
+    optimizer = optim.Adam([weight], fused=fused)
+    counter = torch.tensor(7.0).as_subclass(Counter)
+    counter.sent = []
+    optimizer.state[weight] = {"step": counter, "exp_avg": torch.zeros(3), "exp_avg_sq": torch.zeros(3)}
+    optim.count_steps_where_they_are_read(optimizer)
+    assert counter.sent == [where]

@@ -12,7 +12,7 @@ from fujinsplat.controller.data import batch_at
 from fujinsplat.controller.losses import function_loss, parameter_loss, reconstruction_loss
 from fujinsplat.controller.network import Controller
 from fujinsplat.controller.presentations import PRESENTATIONS, predict, presented
-from fujinsplat.controller.training import train
+from fujinsplat.controller.training import _Trainer, train
 from fujinsplat.core.color import decode
 from fujinsplat.core.settings import ControllerSettings
 from fujinsplat.flow import apply, probe_grid
@@ -217,3 +217,24 @@ def test_a_killed_process_resumes(observations, tmp_path):
     subprocess.run([*command, "--out", str(tmp_path / "b.safetensors")], cwd=root, check=True, capture_output=True)
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
     assert not checkpoint.exists()
+
+
+def test_a_checkpoint_goes_to_the_device_of_the_run(observations, tmp_path):
+    """Weights, both moments, step counters and losses; "meta" stands for a GPU that this machine has not."""
+    path = tmp_path / "checkpoint"
+
+    def trainer(device: str) -> _Trainer:
+        return _Trainer(Controller.seeded(1, observations.K, observations.M), observations, QUICK, "label", device)
+
+    here = trainer("cpu")
+    for step in range(3):
+        here.update(step)
+    here.save(path, 3)
+    there = trainer("meta")
+    assert there.resume(path) == 0, "a run on another kind of device is another run"
+    there.key = here.key
+    assert there.resume(path) == 3
+    states = [there.optimiser.state[parameter] for parameter in there.parameters]
+    assert all({"step", "exp_avg", "exp_avg_sq"} == set(state) for state in states)
+    devices = {tensor.device.type for state in states for tensor in state.values()}
+    assert devices | {there.losses.device.type} == {"meta"}

@@ -117,6 +117,55 @@ def test_native_code_and_other_programs_cannot_open_them_either(world, way):
     assert "ermission denied" not in given.stderr and ("LibRaw" in way or given.returncode == 0), given.stderr
 
 
+LIBC = "import ctypes; assert ctypes.CDLL(None).open(b'{}', 0) >= 0"
+PLAIN = "open('{}', 'rb').read()"
+# what is a link, and a closed file behind it
+LINKED = {
+    "a scene": ("data/demo/Hayate", "val/0001.png"),
+    "a part": ("data/demo/Hayate/test", "0001.png"),
+    "a picture": ("data/demo/Hayate/val/0001.png", ""),
+    "a dataset's results": ("results/demo", "references/held/Hayate/0001.png"),
+    "references": ("results/demo/references", "clean/Hayate/0001.png"),
+    "actions": ("results/demo/actions/K-5", "0001.npy"),
+}
+
+
+def move_and_link(world: Path, what: str) -> tuple[str, str, str]:
+    """Puts it elsewhere; the part that is closed, the alias and the real path of a file in it."""
+    link, rest = LINKED[what]
+    elsewhere = world / "elsewhere" / Path(link).name
+    elsewhere.parent.mkdir()
+    (world / link).rename(elsewhere)
+    (world / link).symlink_to(elsewhere)
+    alias = f"{link}/{rest}".rstrip("/")
+    return alias if "/actions/" in alias else os.path.dirname(alias), alias, os.path.realpath(world / alias)
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("what", LINKED)
+def test_a_link_to_another_disk_opens_nothing(world, what, kernel):
+    if kernel and not landlock.version():
+        pytest.skip("this kernel has no Landlock")
+    closed, *names = move_and_link(world, what)
+    ways = [PLAIN, LIBC] if kernel else [PLAIN]
+    off = {} if kernel else {"FUJINSPLAT_LANDLOCK": "0"}
+    for name in names:
+        for way in ways:
+            assert run(world, way.format(name), **off).returncode != 0, f"{name} was opened by {way}"
+            given = run(world, way.format(name), opens=(closed,), **off)
+            assert given.returncode == 0, given.stderr
+        run(world, PLAIN.format(name), opens=(closed,), **off)
+        kind = "held" if "held" in closed or "test" in closed else "clean"
+        assert list(record(world)["opened"]) == [kind], "what is given is recorded"
+
+
+def test_a_linked_scene_leaves_its_own_views_open(world):
+    move_and_link(world, "a scene")
+    done = run(world, "open('data/demo/Hayate/train/0001.png', 'rb').read(); open('elsewhere/Hayate/train/0001.png')")
+    assert done.returncode == 0, done.stderr
+    assert list(record(world)["opened"]) == ["source"]
+
+
 def test_a_swallowed_refusal_fails_the_job_all_the_same(world):
     done = run(world, f"try:\n open('{HELD}/0001.png')\nexcept Exception: print('went on')")
     assert "went on" in done.stdout and done.returncode == 2

@@ -1,15 +1,21 @@
 """GPUs without a GPU: what decides between builds, drivers and cards, on machines that are described to it."""
 
 import os
+import re
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+import typer
 
+from fujinsplat import cli
 from fujinsplat.core import gpu
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.runtime import pick_device
+from fujinsplat.rows.registries import AllSettings
 
 CU126 = ["sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90"]
 CU130 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "compute_120"]
@@ -75,8 +81,9 @@ def test_the_wheel_fits_the_card():
         (a_torch("12.6", [], []), "550.54.15", "gives torch .* no device"),
         (a_torch("13.0", [(7, 0)], CU130), "580.10.1", r"capability 7\.0, .* CUDA=cu126"),
         (a_torch("12.6", [(8, 0), (12, 0)], CU126), "580.10.1", r"capability 12\.0, .* CUDA=cu130"),
+        (a_torch("12.6", [(3, 5)], CU126), "470.82.1", r"capability 3\.5 is older .* device: cpu"),
     ],
-    ids=["CPU build", "no driver", "old driver", "no device", "old card", "new card"],
+    ids=["CPU build", "no driver", "old driver", "no device", "old card", "new card", "ancient card"],
 )
 def test_a_gpu_that_torch_cannot_use_is_one_sentence(monkeypatch, machine, driver, words):
     monkeypatch.setattr(gpu, "present", lambda: True)
@@ -100,15 +107,59 @@ def test_auto_never_falls_back_to_the_cpu_beside_a_gpu(monkeypatch):
         pick_device("auto")
     assert pick_device("cpu") == "cpu"
     monkeypatch.setattr(gpu, "present", lambda: False)
+    monkeypatch.setattr(gpu, "undriven", lambda: False)
     assert pick_device("auto") == "cpu"
+
+
+def test_a_card_without_a_driver_is_not_passed_over_in_silence(tmp_path, monkeypatch, capsys):
+    if torch.cuda.is_available():
+        pytest.skip("a GPU")
+    monkeypatch.setattr(gpu, "PCI", str(tmp_path / "*"))
+    monkeypatch.setattr(gpu, "NODES", str(tmp_path / "nvidia[0-9]*"))
+    monkeypatch.setattr(gpu, "WSL", str(tmp_path / "dxg"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    card = tmp_path / "0000:01:00.0"
+    card.mkdir()
+    (card / "vendor").write_text("0x10de\n")
+    (card / "class").write_text("0x040300\n")
+    assert pick_device("auto") == "cpu", "its sound device"
+    (card / "class").write_text("0x030000\n")
+    assert "NVIDIA" not in capsys.readouterr().err
+    assert pick_device("auto") == "cpu" and "card has no driver here" in capsys.readouterr().err
+    assert pick_device("cpu") == "cpu"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert pick_device("auto") == "cpu" and not capsys.readouterr().err, "the user has hidden it"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    (tmp_path / "nvidia0").touch()
+    assert not gpu.undriven()
 
 
 def test_cards_and_driver_as_nvidia_smi_tells_them(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    program(tmp_path, "nvidia-smi", "echo 'Tesla V100-SXM2-16GB, 7.0, 16384, 16000'; echo 'No devices, [N/A], x, y'")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    lines = ("0, GPU-a1, Tesla V100-SXM2-16GB, 7.0, 16384, 16000", "1, GPU-a2, No device, [N/A], x, y")
+    program(tmp_path, "nvidia-smi", "".join(f"echo '{line}';" for line in lines))
     assert gpu.cards() == [gpu.Card("Tesla V100-SXM2-16GB", (7, 0), 16384, 16000)]
     program(tmp_path, "nvidia-smi", "echo 'has failed'; exit 9")
     assert gpu.cards() == []
+
+
+@pytest.mark.parametrize(
+    "visible, names",
+    [
+        (None, "abc"), ("0", "a"), ("2, 0", "ac"), ("GPU-b1", "b"), ("GPU-b2f0", "c"), ("GPU-b", "bc"), ("7", ""),
+        ("", ""), ("-1", ""), ("NoDevFiles", ""), ("MIG-0815", "abc"),
+    ],
+)  # fmt: skip
+def test_cards_are_the_visible_ones(tmp_path, monkeypatch, visible, names):
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    lines = ("0, GPU-a0, a, 7.0, 1, 1", "1, GPU-b1, b, 8.0, 1, 1", "2, GPU-b2f0, c, 12.0, 1, 1")
+    program(tmp_path, "nvidia-smi", "".join(f"echo '{line}';" for line in lines))
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert "".join(card.name for card in gpu.cards()) == names
 
 
 def test_hidden_gpus_are_not_there(tmp_path, monkeypatch):
@@ -153,7 +204,75 @@ def test_full_memory_is_a_sentence_that_names_a_setting():
         raise RuntimeError("other")
 
 
+@pytest.mark.parametrize(
+    "words, full",
+    [
+        ("CUDA error: out of memory\nCUDA kernel errors might be reported asynchronously", True),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True),
+        ("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", True),
+        ("CUDA error: an illegal memory access was encountered", False),
+        ("DefaultCPUAllocator: can't allocate memory", False),
+    ],
+)
+def test_every_command_says_in_a_sentence_that_the_gpu_is_full(monkeypatch, capsys, words, full):
+    def run():
+        raise RuntimeError(words)
+
+    monkeypatch.setattr(cli, "_run", run)
+    monkeypatch.setattr(cli, "as_a_job", nullcontext)
+    if not full:
+        with pytest.raises(RuntimeError):
+            cli.main()
+        return
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    said = capsys.readouterr().err.strip()
+    assert end.value.code == 2 and "the GPU's memory is full" in said and "device: cpu" in said and "\n" not in said
+
+
 def test_numbers_keep_their_precision():
     torch.backends.cudnn.allow_tf32 = True
     gpu.full_precision()
     assert not torch.backends.cudnn.allow_tf32 and not torch.backends.cuda.matmul.allow_tf32
+
+
+@pytest.mark.parametrize("command", [*cli.SMALLER, "actions fit"])
+def test_a_full_gpu_names_what_lowers_this_command_s_need(monkeypatch, capsys, command):
+    """Each remedy belongs to a command that uses a GPU, and names a setting or an option that there is."""
+
+    def run():
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(cli, "_run", run)
+    monkeypatch.setattr(cli, "as_a_job", nullcontext)
+    monkeypatch.setattr(sys, "argv", ["fujinsplat", *command.split(), "--out", "x"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    said = capsys.readouterr().err.strip()
+    remedy = cli.SMALLER.get(command, "")
+    assert f"; {remedy}" in said and "set device: cpu" in said and "None" not in said and "\n" not in said
+    stage, name = command.split()
+    options = {
+        p
+        for c in typer.main.get_command(cli.build()).commands[stage].commands.items()
+        if c[0] == name
+        for o in c[1].params
+        for p in o.opts
+    }
+    assert not remedy or "--device" in options
+    for option in re.findall(r"--\w+", remedy):
+        assert option in options
+    for block, setting in re.findall(r"settings\.(\w+)\.(\w+)", remedy):
+        assert setting in type(getattr(AllSettings(), block)).model_fields
+
+
+def test_a_driver_without_its_memory_manager_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu, "NODES", str(tmp_path / "nvidia[0-9]*"))
+    monkeypatch.setattr(gpu, "UVM", str(tmp_path / "nvidia-uvm"))
+    monkeypatch.setattr(gpu, "driver", lambda: "550.54.15")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert not gpu.without_memory_manager(), "there is no GPU"
+    (tmp_path / "nvidia0").touch()
+    assert "nvidia-uvm is missing; load it" in gpu.trouble(a_torch("12.6", [], []))
+    (tmp_path / "nvidia-uvm").touch()
+    assert "nvidia-uvm" not in gpu.trouble(a_torch("12.6", [], []))

@@ -152,3 +152,20 @@ def test_an_arithmetic_that_does_not_exist_is_named(monkeypatch):
         UserError, match="there is no arithmetic 'exact'; set FUJINSPLAT_ARITHMETIC to fast or portable"
     ):
         use_arithmetic()
+
+
+@pytest.mark.parametrize("threads, code", [(1, 0), (1024, 0), (0, 2), (1025, 2), (10**9, 2)])
+def test_more_threads_than_any_machine_has_are_refused(threads, code):
+    import typer
+    from typer.testing import CliRunner
+
+    from fujinsplat.core.options import ThreadsOption
+
+    app = typer.Typer()
+
+    @app.command()
+    def run(threads: ThreadsOption = None) -> None:
+        pass
+
+    done = CliRunner().invoke(app, ["--threads", str(threads)])
+    assert done.exit_code == code and ("--threads" in done.output) == bool(code)

@@ -49,15 +49,19 @@ def moved(camera: Camera, motion: tuple[float, np.ndarray, np.ndarray]) -> Camer
 
 
 def held_psnr(model: Path, held: list[Camera], pictures: Path) -> float:
-    """Mean PSNR of renders at `held` against `pictures`/{stem}.JPG."""
+    """Mean PSNR of renders at `held` against `pictures`/{stem}.JPG: of a trained model, or of a PLY as viewers show
+    it."""
+    from fujinsplat.splat.export import viewer_render
     from fujinsplat.splat.model import Gaussians
+    from fujinsplat.splat.ply import read_ply
     from fujinsplat.splat.render import render_encoded
 
-    gaussians, values = Gaussians.load(model, "cpu"), []
+    exported, values = model.suffix == ".ply", []
+    gaussians, render = (read_ply(model), viewer_render) if exported else (Gaussians.load(model), render_encoded)
     for camera in held:
         with Image.open(pictures / f"{camera.stem}.JPG") as image:
             reference = np.asarray(image) / 255.0
-        rendered = render_encoded(gaussians, camera.scaled(reference.shape[1], reference.shape[0])).numpy()
+        rendered = render(gaussians, camera.scaled(reference.shape[1], reference.shape[0])).detach().numpy()
         values.append(-10 * np.log10(((rendered - reference) ** 2).mean()))
     return float(np.mean(values))
 

@@ -1,6 +1,10 @@
 """A folder from a camera card, whatever its names and depth, becomes views; all that is wrong with it is told."""
 
+import os
+import re
 import shutil
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 
@@ -9,6 +13,7 @@ import pytest
 import tifffile
 from PIL import Image
 
+from fujinsplat.capture.layout import find_scene, part_views
 from fujinsplat.core.errors import UserError
 from fujinsplat.demo.sensor import write_dng
 from fujinsplat.photos.arrange import arrange
@@ -121,6 +126,36 @@ def test_every_problem_at_once(card):
     assert "notes.txt" not in str(told.value)
 
 
+def test_a_jpeg_by_any_of_its_names_is_one(tmp_path):
+    for number, suffix in enumerate((".jpg", ".JPEG", ".jpe", ".JFIF")):
+        Image.new("RGB", (48, 32)).save(tmp_path / f"{number}{suffix}", "JPEG")
+    found = find(tmp_path)
+    assert len(found.views) == 4 and found.problems == []
+    arrange(found, tmp_path / "scene", None)
+    assert len(part_views(find_scene(tmp_path, "scene"), "source")) == 4
+
+
+@pytest.mark.parametrize("suffix", [".bmp", ".GIF", ".psd"])
+def test_pictures_of_other_kinds_are_named_with_a_remedy(card, suffix):
+    (card / f"IMG_0004{suffix}").write_bytes(b"a picture")
+    (problem,) = find(card).problems
+    assert problem.startswith(str(card / f"IMG_0004{suffix}")) and ("convert" in problem or "export" in problem)
+
+
+@pytest.mark.parametrize("name", ["--help", "-rf", "_-_x-_", "(a)-", "--", "", "été-"])
+def test_a_safe_name_is_no_option_and_stays_as_it_is(name):
+    assert re.fullmatch("[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?", safe(name)) and safe(safe(name)) == safe(name)
+
+
+@pytest.mark.skipif(not os.geteuid() and not shutil.which("setpriv"), reason="root may read everything")
+def test_a_folder_that_cannot_be_read_is_named(card):
+    (card / "locked").mkdir(mode=0)
+    script = "import sys; from fujinsplat.photos.find import find; print(*find(sys.argv[1]).problems)"
+    plain = [] if os.geteuid() else ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    done = subprocess.run([*plain, sys.executable, "-c", script, card], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{card / 'locked'} cannot be read: permission denied; give yourself the right")
+
+
 def test_one_view_is_refused(tmp_path):
     shot(tmp_path / "one")
     with pytest.raises(UserError, match="one photograph that can be used, and at least 3"):
@@ -161,3 +196,16 @@ def test_arranging_twice_changes_nothing(card, tmp_path):
     arrange(find(card), home, None)
     assert sorted(p.stem for p in (home / "train").iterdir()) == ["IMG_0001"] * 2 + ["IMG_0002"] * 2 + ["new"] * 2
     shutil.rmtree(card)
+
+
+@pytest.mark.parametrize("kind", ["raw", "rgb"])
+def test_every_file_of_a_mixed_folder_is_used_or_named(card, kind):
+    """Three pairs among many views of one kind: the pairs' other halves are of no use."""
+    for number in range(10, 18):
+        shot(card / f"IMG_{number:04d}", **({"rgb": None} if kind == "raw" else {"raw": None}))
+    found = find(card)
+    assert found.kind == kind and len(found.views) == 11
+    used = {file for view in found.views for file in view.files}
+    unused = set(card.iterdir()) - used
+    assert len(unused) == len(found.problems) == 3
+    assert all(any(problem.startswith(f"{path} is left out") for problem in found.problems) for path in unused)

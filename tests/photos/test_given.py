@@ -91,3 +91,45 @@ def test_poses_of_other_pictures_and_no_poses(tmp_path, views, model):
     others = [View(f"v{n}", tmp_path / f"v{n}.jpg", None) for n in range(3)]
     with pytest.raises(UserError, match=r"has poses for DSC 0.*but the photographs are called v0.jpg"):
         write_given(given_poses(tmp_path, (1, 1), True), others, tmp_path / "out")
+
+
+def card_of(folder, count: int = 3) -> list[View]:
+    """Two folders of one card, whose numbers begin again."""
+    return [
+        View(f"{home}_IMG_{n}", folder / "DCIM" / home / f"IMG_{n}.JPG", None)
+        for home in ("100CANON", "101CANON")
+        for n in range(count)
+    ]
+
+
+def transforms_of(folder, names: list[str]):
+    """A transforms.json whose frame n stands at x = n."""
+    frames = []
+    for n, name in enumerate(names):
+        pose = np.eye(4)
+        pose[0, 3] = n
+        frames.append({"file_path": name, "transform_matrix": pose.tolist()})
+    value = {"fl_x": 50.0, "w": 60, "h": 40, "frames": frames}
+    (folder / "transforms.json").write_text(json.dumps(value))
+    return given_poses(folder, (60, 40), True)
+
+
+@pytest.mark.parametrize("front", ["DCIM/", "./", "C:\\card\\DCIM\\"])
+@pytest.mark.parametrize("chosen", [[0, 1, 2, 3, 4, 5], [3, 4, 5], [5, 0, 4]])
+def test_names_that_begin_again_in_another_folder(tmp_path, front, chosen):
+    views = card_of(tmp_path)
+    names = [f"{front}{views[i].rgb.parent.name}/{views[i].rgb.name}" for i in chosen]
+    missing = write_given(transforms_of(tmp_path, names), views, tmp_path / "out")
+    assert missing == sorted(views[i].stem for i in range(6) if i not in chosen)
+    cameras = colmap_cameras(tmp_path / "out")
+    for n, i in enumerate(chosen):
+        assert cameras[views[i].stem.casefold()].viewmat[0, 3] == pytest.approx(-n)
+
+
+def test_poses_that_could_be_of_two_photographs(tmp_path):
+    with pytest.raises(UserError, match=r"pose for images/IMG_0.JPG, which could be .*100CANON.* or .*101CANON"):
+        write_given(transforms_of(tmp_path, ["images/IMG_0.JPG"]), card_of(tmp_path), tmp_path / "out")
+    twice = transforms_of(tmp_path, ["100CANON/IMG_0.JPG", "100CANON/img_0.png", "100CANON/IMG_1.JPG"])
+    with pytest.raises(UserError, match=r"two poses for one photograph \(100CANON/IMG_0.JPG and 100CANON/img_0.png\)"):
+        write_given(twice, card_of(tmp_path), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from fujinsplat.core.errors import UserError
-from fujinsplat.photos.presets import PRESETS, settings_of
+from fujinsplat.photos.presets import CPU_GAUSSIANS, PIXELS_PER_GAUSSIAN, PRESETS, cpu_gaussians, settings_of
 from fujinsplat.photos.run import Request, _snakemake, in_own_names, run
 from fujinsplat.rows.registries import AllSettings
 
@@ -81,6 +81,23 @@ def test_presets_are_settings(preset):
     assert AllSettings.model_validate(settings_of(preset, None)).splat.iterations <= AllSettings().splat.iterations
 
 
+def test_a_full_training_without_a_gpu_has_a_bound(tmp_path, capsys, monkeypatch):
+    """By the pixels it sees; with a GPU it has the settings' own."""
+    from PIL import Image
+
+    for number in range(3):
+        Image.new("RGB", (1200, 800)).save(tmp_path / f"{number}.jpg")
+    bounds = {}
+    for where, nodes, size in (("cpu", "", None), ("small", "", 60), ("gpu", __file__, None)):
+        monkeypatch.setattr("fujinsplat.core.gpu.NODES", nodes)
+        run(Request(tmp_path, tmp_path / where, preset="full", size=size, plan=True))
+        config = yaml.safe_load((tmp_path / where / "config.yaml").read_text())
+        bounds[where] = config["datasets"]["photos"]["settings"].get("splat", {}).get("max_gaussians")
+    assert bounds == {"cpu": 3 * 1200 * 800 // PIXELS_PER_GAUSSIAN, "small": CPU_GAUSSIANS[0], "gpu": None}
+    assert "at most 180,000 Gaussians" in capsys.readouterr().err
+    assert cpu_gaussians([(6000, 4000)] * 100, 1600) == CPU_GAUSSIANS[1]
+
+
 def test_messages_name_the_photographs_and_not_our_links(tmp_path):
     train = tmp_path / "data" / "trip" / "train"
     train.mkdir(parents=True)
@@ -98,7 +115,8 @@ def test_photographs_of_several_sizes_are_brought_to_one(tmp_path, capsys):
         config = yaml.safe_load((tmp_path / preset / "config.yaml").read_text())
         assert config["datasets"]["photos"]["settings"]["capture"]["max_side"] == side
         said = capsys.readouterr().err
-        assert ("several sizes" in said) == (preset != "quick")
+        assert ("several sizes" in said) == (f"({tmp_path / '2.jpg'})" in said) == (preset != "quick")
+        assert "(--size changes it, up to the 600 of the smallest photograph)" in said
         assert "3 RGB pictures" in said, "what an earlier run left in the folder is no photograph"
 
 
@@ -106,3 +124,103 @@ def test_nothing_of_the_checkout_is_needed_in_the_working_folder():
     from fujinsplat.photos.run import CHECKOUT
 
     assert (CHECKOUT / "Snakefile").is_file() and Path(CHECKOUT / "config.yaml").is_file()
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "scene.ply", "cleared/holiday.png", "data/trip/sparse/0/images.txt"])
+def test_a_folder_with_files_of_somebody_elses_is_refused_and_left_as_it_is(tmp_path, name):
+    from PIL import Image
+
+    (tmp_path / "trip").mkdir()
+    for number in range(3):
+        Image.new("RGB", (90, 60)).save(tmp_path / "trip" / f"{number}.jpg")
+    kept = tmp_path / "out" / name
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine")
+    with pytest.raises(UserError, match=f"holds files that this command did not make.*{name.split('/')[0]}.*--out"):
+        run(Request(tmp_path / "trip", tmp_path / "out", plan=True))
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == [kept] and kept.read_text() == "mine"
+
+
+def test_a_folder_of_ours_is_used_again_however_early_the_last_run_ended(tmp_path, monkeypatch):
+    from PIL import Image
+
+    (tmp_path / "trip").mkdir()
+    for number in range(3):
+        Image.new("RGB", (90, 60)).save(tmp_path / "trip" / f"{number}.jpg")
+    request = Request(tmp_path / "trip", tmp_path / "out", plan=True)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("in nobody's way")
+    with monkeypatch.context() as patched:
+        patched.setattr("fujinsplat.photos.run.arrange", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            run(request)
+    run(request)
+    run(request)
+    assert (tmp_path / "out" / "data" / "trip" / "train" / "0.jpg").is_symlink()
+
+
+def test_what_is_said_of_raw_files_is_true_where_some_are_there(tmp_path, capsys):
+    import numpy as np
+    from PIL import Image
+
+    from fujinsplat.demo.sensor import write_dng
+
+    for number in range(5):
+        Image.new("RGB", (96, 64)).save(tmp_path / f"{number}.jpg")
+    write_dng(tmp_path / "0.dng", np.full((64, 96), 3000, np.uint16))
+    run(Request(tmp_path, tmp_path / "out", plan=True))
+    said = capsys.readouterr().err
+    assert "no RAW files" not in said and "decoded light" in said
+    assert f"not used: {tmp_path / '0.dng'} is left out: most JPG and PNG files" in said
+
+
+def test_a_view_that_could_not_be_made_is_not_handed_out_and_tried_again(tmp_path, capsys, monkeypatch):
+    from PIL import Image
+
+    from fujinsplat.report import viewer
+
+    (tmp_path / "trip").mkdir()
+    for number in range(3):
+        Image.new("RGB", (90, 60)).save(tmp_path / "trip" / f"{number}.jpg")
+    out = tmp_path / "out"
+    page = out / "results/photos/viewer/trip.html"
+    tried = []
+
+    def build(*_):
+        """As Snakemake does: makes what is missing."""
+        (out / "results/photos/export/trip/smoke/cleared").mkdir(parents=True, exist_ok=True)
+        if not page.exists():
+            tried.append(len(tried))
+            page.parent.mkdir(parents=True, exist_ok=True)
+            viewer.write_view(tmp_path / "no.ply", tmp_path / "no.json", page, "trip")
+
+    def without_node(*_):
+        raise viewer.ViewerMissing("Node is not installed")
+
+    monkeypatch.setattr("fujinsplat.photos.run._snakemake", build)
+    for make, shown in ((without_node, False), (lambda *_: "<p>a view</p>", True), (without_node, True)):
+        monkeypatch.setattr(viewer, "make_view", make)
+        run(Request(tmp_path / "trip", out))
+        assert (out / "view.html").exists() == shown == ("walk through it" in capsys.readouterr().err)
+    assert tried == [0, 1], "a page that shows something stays"
+
+
+def test_the_folder_of_the_photographs_is_no_place_for_results(tmp_path):
+    from PIL import Image
+
+    for number in range(3):
+        Image.new("RGB", (90, 60)).save(tmp_path / f"{number}.jpg")
+    (tmp_path / "link").symlink_to(tmp_path, target_is_directory=True)
+    for out in (tmp_path, tmp_path / "link"):
+        with pytest.raises(UserError, match="is the folder of the photographs itself; choose another"):
+            run(Request(tmp_path, out, plan=True))
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_the_size_of_photographs_of_one_size_is_free(tmp_path, capsys):
+    from PIL import Image
+
+    for number in range(3):
+        Image.new("RGB", (90, 60)).save(tmp_path / f"{number}.jpg")
+    run(Request(tmp_path, tmp_path / "out", plan=True))
+    assert "(--size changes it)" in capsys.readouterr().err

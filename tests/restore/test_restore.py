@@ -1,11 +1,13 @@
 """Restorers keep names, sizes and depth, take haze away, and name what is wrong."""
 
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from PIL import Image
 from pydantic import ValidationError
 
@@ -161,6 +163,20 @@ def test_a_program_may_not_take_for_ever(pictures):
         restore(pictures, command("import time; time.sleep(20)", minutes=0.005), "Kochi")
 
 
+def test_what_a_program_started_ends_with_it(tmp_path, pictures):
+    """A shell script that calls the restorer is the usual command; what time is up for is the restorer."""
+    (tmp_path / "run.sh").write_text(f"sleep 60 & echo $! > {tmp_path}/pid; wait")
+    by = RestorerSettings(by="other", command=f"sh {tmp_path}/run.sh {{input}} {{output}}", minutes=0.01)
+    with pytest.raises(UserError, match="did not finish"):
+        restore(pictures, by, "Kochi")
+    status = Path(f"/proc/{int((tmp_path / 'pid').read_text())}/status")
+    try:
+        state = status.read_text().split("State:")[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        state = "gone"
+    assert state in ("gone", "Z", "X"), "nobody may be left to collect it"
+
+
 def test_a_program_that_is_not_there(pictures):
     by = RestorerSettings(by="other", command="/nowhere/restore {input} {output}")
     with pytest.raises(UserError, match="cannot be started"):
@@ -174,3 +190,65 @@ def test_contradictions_are_refused():
         RestorerSettings(by="convir", command="r {input} {output}", folder="x")
     with pytest.raises(ValidationError, match="is a method of ours"):
         RestorerSettings(by="dark_channel", folder="x")
+
+
+def test_a_checksum_is_never_ignored(tmp_path, pictures):
+    with pytest.raises(ValidationError, match="without `weights`, so nothing would be checked"):
+        RestorerSettings(by="convir", command="r {input} {output}", sha256="0" * 64)
+    RestorerSettings(by="maxim", sha256="0" * 64)  # of the archive that was fetched
+    (tmp_path / "w.pth").write_text("weights")
+    for stem, picture in pictures.items():
+        Image.fromarray(picture).save(tmp_path / f"{stem}.png")
+    for more in ({"folder": str(tmp_path)}, {"command": f'{sys.executable} -c "{COPY}" {{input}} {{output}}'}):
+        by = RestorerSettings(by="convir", weights=str(tmp_path / "w.pth"), sha256="0" * 64, **more)
+        with pytest.raises(UserError, match=r"w\.pth has the checksum"):
+            restore(pictures, by)
+
+
+# the documented command lines
+
+DOCUMENTED = (Path(__file__).parents[2] / "docs" / "baselines.md").read_text()
+NETWORK = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self, *_, **__):
+        super().__init__()
+        self.k = torch.nn.Parameter(torch.zeros(1))
+    def forward(self, x):
+        assert not x.shape[2] % {multiple} and not x.shape[3] % {multiple}
+        return {out}
+"""
+# what the script imports of each repository
+REPOSITORIES = {
+    "convir": {"models/ConvIR.py": NETWORK.format(multiple=32, out="[x[..., ::4, ::4], x[..., ::2, ::2], self.k - x]")
+               + "build_net = Net"},
+    "promptir": {"net/model.py": NETWORK.format(multiple=16, out="self.k - x") + "PromptIR = Net"},
+    "moce_ir": {
+        "options.py": "import sys\ndef train_options(): assert sys.argv[3:] == ['--rank_type', 'spread']",
+        "test.py": NETWORK.format(multiple=8, out="[self.k - x, 0]")
+        + "class PLTestModel:\n    def __init__(self, opt): self.net = Net()",
+    },
+}  # fmt: skip
+
+
+def test_documented_settings_are_accepted():
+    rows = yaml.safe_load(re.search(r"```yaml\n(# restored.*?)```", DOCUMENTED, re.DOTALL)[1])
+    assert {RestorerSettings(**row).by for row in rows.values()} == {"convir", "promptir", "mb_taylorformer", "moce_ir"}
+    for row in rows.values():
+        assert "command" not in row or {"directory", "weights"} <= set(row)
+
+
+@pytest.mark.parametrize("method", REPOSITORIES)
+def test_the_documented_script_keeps_the_contract(tmp_path, pictures, method):
+    """With a network of the repository's shape that inverts pictures; these are no multiple of anything."""
+    script = re.search(r'```python\n("""restore_folder.*?)```', DOCUMENTED, re.DOTALL)[1]
+    for name, text in {**REPOSITORIES[method], "restore_folder.py": script}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    one = torch.ones(1)
+    torch.save({"model": {"k": one}} if method == "convir" else {"state_dict": {"net.k": one}}, tmp_path / "w")
+    more = " --rank_type spread" if method == "moce_ir" else ""
+    line = f"{sys.executable} restore_folder.py {method} {{input}} {{output}} {{weights}}{more}"
+    by = RestorerSettings(by=method, command=line, directory=str(tmp_path), weights=str(tmp_path / "w"))
+    restored = restore(pictures, by, "Kochi")
+    assert all((restored[stem] == 255 - pictures[stem]).all() for stem in pictures)

@@ -116,8 +116,12 @@ def test_rows_share_what_their_settings_share(values):
     assert plan.locate("base", "demo", "Hayate", plan.row_settings("demo", "slow")).endswith("base/Hayate.safetensors")
 
 
-def test_a_files_own_dataset_is_left_alone(values):
+def test_a_files_own_dataset_is_left_alone(values, tmp_path, monkeypatch):
     """A population or controller that the settings name is taken as it is: no rule is asked to make it."""
+    monkeypatch.chdir(tmp_path)
+    for made in ("population.json", "controller/raw.safetensors"):
+        (tmp_path / "results" / "demo" / made).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "results" / "demo" / made).touch()
     values["datasets"]["mine"] = {
         "root": "captures",
         "scenes": ["kitchen"],

@@ -66,6 +66,8 @@ def test_a_scene_a_row_a_dataset_or_a_group_of_such_a_name_is_refused(name):
         (lambda v: v["datasets"]["demo"].update(scenes=["Hayate", "Hayate"]), "names a scene twice"),
         (lambda v: v["datasets"]["demo"].update(scenes=["Hayate", "hayate"]), "where case does not count"),
         (lambda v: v["datasets"]["demo"].update(scenes=["external"]), "rename the scene"),
+        (lambda v: v["datasets"].update(Demo={**v["datasets"]["demo"], "made_by_demo": False}), "case does not count"),
+        (lambda v: v["groups"].update({"fujinsplat": ["raw_base"]}), "groups: 'fujinsplat' is the name of a row, too"),
         (lambda v: v.update(scenes=[]), "at least one"),
         (lambda v: v.update(settings={"isp": {"checkpoint": "{scen}.x"}}), "other braces than {scene}"),
         (lambda v: v.update(settings={"flow": {"K": 10**9}}), "less than or equal to 1000"),
@@ -98,7 +100,8 @@ def plan() -> Plan:
         ("results/dem/metrics/Hayate/fujinsplat.csv", "there is no dataset 'dem'; did you mean 'demo'?"),
         ("results/dem/whatever", "there is no dataset 'dem'; did you mean 'demo'?"),
         ("results/demo/metrics/Hayat/fujinsplat.csv", "there is no scene of demo 'Hayat'; did you mean 'Hayate'?"),
-        ("results/demo/gaussians/Hayate/fujinsplat@1.ply", "is no number from 2 on"),
+        ("results/demo/gaussians/Hayate/fujinsplat@1.ply", "is no number from 2 to 9999"),
+        ("results/demo/gaussians/Hayate/fujinsplat@99999.ply", "is no number from 2 to 9999"),
         ("results/demo/tables/mainn.csv", "there is no table 'mainn'; did you mean 'main'?"),
     ],
 )
@@ -122,3 +125,8 @@ def test_shell_words_from_targets_are_quoted_or_cannot_do_harm(plan):
         for name in re.findall(r"\{wildcards\.(\w+)\}", path.read_text()):
             assert plan.constraints[name] == "[a-z_]+", f"{path.name}: {name}"
     assert re.fullmatch(plan.constraints["shard"], "0001") and not re.fullmatch(plan.constraints["shard"], "1;id")
+
+
+@pytest.mark.parametrize("seeds", [101, 10**9, {"fujinsplat": 101}])
+def test_more_seeds_than_a_build_plans_are_refused(seeds):
+    assert "set at most 100" in sentence(lambda values: values.update(seeds=seeds))

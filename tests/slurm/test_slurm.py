@@ -175,7 +175,8 @@ def pids_in(folder: Path) -> list[int]:
 def killed_for_time(start, longer_training):
     """(workspace, Run) of a training that takes longer than SLURM's shortest limit; it begins before other tests."""
     workspace = longer_training()
-    run = start(workspace.folder, *SNAKEFILE, MODEL, "--set-resources", "splat_train:runtime=1")
+    nodes = "splat_train:constraint='first' if attempt == 1 else 'other'"
+    run = start(workspace.folder, *SNAKEFILE, MODEL, "--set-resources", "splat_train:runtime=1", nodes)
     run.wait_for((workspace.folder / STATE).exists)
     training = next(pid for pid in pids_in(workspace.folder) if "train" in words_of(pid))
     os.kill(training, signal.SIGSTOP)  # from here on it is too slow, until SLURM ends it
@@ -317,15 +318,21 @@ def test_a_cancelled_training_continues_from_its_checkpoint(start, longer_traini
 
 
 def test_a_requeued_training_goes_on_from_its_checkpoint(start, longer_training, undisturbed):
-    """As after the failure of a node: SLURM starts the same job again, on whatever node is free."""
+    """As after the failure of a node: SLURM starts the same job again, on a node that is left."""
     workspace = longer_training()
     run = start(workspace.folder, *SNAKEFILE, MODEL)
     run.wait_for((workspace.folder / STATE).exists)
     (job,) = run.jobs()
-    subprocess.run(["scontrol", "requeue", job["JobId"]], check=True)
-    assert run.ends() == 0, run.said[-3000:]
+    node = f"NodeName={job['NodeList']}"
+    subprocess.run(["scontrol", "update", node, "State=DRAIN", "Reason=failed"], check=True)
+    try:
+        subprocess.run(["scontrol", "requeue", job["JobId"]], check=True)
+        assert run.ends() == 0, run.said[-3000:]
+    finally:
+        subprocess.run(["scontrol", "update", node, "State=RESUME"], check=True)
     (again,) = run.jobs()
     assert (again["JobState"], again["Restarts"]) == ("COMPLETED", "1")
+    assert again["NodeList"] != job["NodeList"]
     assert continued(workspace, undisturbed)
 
 
@@ -342,9 +349,10 @@ def test_jobs_over_their_memory_or_time_are_retried_with_more_and_a_gpu_is_given
     assert "mem_mb=1000" in run.said and "runtime=2" in run.said, "the second attempts ask for twice as much"
 
 
-def test_a_training_killed_for_time_goes_on_when_it_is_tried_again(killed_for_time, undisturbed):
+def test_a_training_killed_for_time_goes_on_on_another_node(killed_for_time, undisturbed):
     workspace, run = killed_for_time
     assert run.ends() == 0, run.said[-3000:]
-    states = [job["JobState"] for job in run.jobs()]
-    assert states.count("TIMEOUT") >= 1 and states.count("COMPLETED") == 1, states
+    first, last = sorted(run.jobs(), key=lambda job: int(job["JobId"]))
+    assert (first["JobState"], last["JobState"]) == ("TIMEOUT", "COMPLETED")
+    assert first["NodeList"] != last["NodeList"]
     assert continued(workspace, undisturbed)

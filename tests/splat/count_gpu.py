@@ -1,8 +1,9 @@
 """`python tests/splat/count_gpu.py`: what an iteration asks of a GPU, counted on gsplat's twin; a model of its time.
 
 Kernels do not depend on sizes. Bytes are those that torch's operations read and write; three small runs of different
-sizes give their share per pixel and per Gaussian. gsplat's own kernels are counted as calls: their time is a published
-one. The model adds up: bytes over bandwidth, or the time to launch the kernels where that is longer, and gsplat's part.
+sizes give their share per pixel and per Gaussian. gsplat's own kernels are counted as calls: their time is assumed, and
+grows with the Gaussians. The model adds up: bytes over bandwidth, or the time to launch the kernels where that is
+longer, and gsplat's part.
 """
 
 import sys
@@ -15,9 +16,10 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 # card: bandwidth GB/s, microseconds to launch a kernel from Python, milliseconds of gsplat's kernels for half a million
-# Gaussians and 1.5 megapixels (scaled from gsplat's published A100 times by bandwidth and by arithmetic: an assumption)
+# Gaussians and 1.5 megapixels: an assumption for the A100, taken to the others between their bandwidths and arithmetic
 CARDS = {"V100": (900, 8.0, 14.0), "A100": (1555, 7.0, 9.0), "RTX 4090": (1008, 5.0, 6.0)}
 PIXELS, GAUSSIANS, COLOURS = 1_500_000, 500_000, 300_000
+MORE = (1_000_000, 3_000_000)
 ITERATIONS, DENSIFYING, MOVING = 18_000, 6_000, 3_000
 USED = 0.75  # of the bandwidth, by operations of this kind
 
@@ -70,22 +72,34 @@ def main() -> None:
     print("| iteration | kernels of torch | bytes per pixel | bytes per Gaussian | waits |\n|---|--:|--:|--:|--:|")
     for name, (kernels, pixels, gaussians, waits) in rows.items():
         print(f"| {name} | {kernels} | {pixels:,.0f} | {gaussians:,.0f} | {waits} |")
-    print("\n| card | ordinary | densifying | delta-ISP moving | 18,000 iterations |\n|---|--:|--:|--:|--:|")
-    for card in CARDS:
-        times = {name: milliseconds(card, rows, name) for name in ("ordinary", "densifying", "delta-ISP moving")}
-        rest = ITERATIONS - DENSIFYING - MOVING
-        total = DENSIFYING * times["densifying"] + MOVING * times["delta-ISP moving"] + rest * times["ordinary"]
-        print(f"| {card} | " + " | ".join(f"{t:.0f} ms" for t in times.values()) + f" | {total / 6e4:.1f} min |")
+    print(f"\n{model(rows)}")
 
 
-def milliseconds(card: str, rows: dict, name: str) -> float:
+def model(rows: dict) -> str:
+    """The table of times: what was counted, for each number of Gaussians and each card."""
+    lines = [
+        "| Gaussians, card | ordinary | densifying | delta-ISP moving | 18,000 iterations |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for gaussians in (GAUSSIANS, *MORE):
+        for card in CARDS:
+            names = ("ordinary", "densifying", "delta-ISP moving")
+            times = {name: milliseconds(card, rows, name, gaussians) for name in names}
+            rest = ITERATIONS - DENSIFYING - MOVING
+            total = DENSIFYING * times["densifying"] + MOVING * times["delta-ISP moving"] + rest * times["ordinary"]
+            each = " | ".join(f"{t:.0f} ms" for t in times.values())
+            lines.append(f"| {gaussians / 1e6:g} million, {card} | {each} | {total / 6e4:.1f} min |")
+    return "\n".join(lines)
+
+
+def milliseconds(card: str, rows: dict, name: str, number: int = GAUSSIANS) -> float:
     """Of one iteration. What moves with the delta-ISP is developed by colour: the test's pictures have as many colours
     as pixels, a photograph fewer."""
     bandwidth, launch, own = CARDS[card]
     kernels, pixels, gaussians, _ = rows[name]
     ordinary = min(pixels, rows["ordinary"][1])
-    moved = ordinary * PIXELS + (pixels - ordinary) * COLOURS + gaussians * GAUSSIANS
-    return max(moved / (bandwidth * 1e9 * USED) * 1e3 + own, kernels * launch / 1e3)
+    moved = ordinary * PIXELS + (pixels - ordinary) * COLOURS + gaussians * number
+    return max(moved / (bandwidth * 1e9 * USED) * 1e3 + own * number / GAUSSIANS, kernels * launch / 1e3)
 
 
 if __name__ == "__main__":

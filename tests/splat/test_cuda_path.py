@@ -1,9 +1,12 @@
 """The GPU's way on the CPU: our own code and gsplat's Python are the real ones, gsplat's CUDA part is its twin."""
 
 import json
+import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
+import count_gpu
 import pytest
 import torch
 import twin
@@ -415,3 +418,15 @@ def test_a_card_trains_as_the_cpu_does_and_goes_on(
     monkeypatch.setattr(training._Run, "step", step)
     resumed = log_of(train(files, parts, tmp_path / "broken", device))
     assert [entry["loss"] for entry in resumed] == pytest.approx(losses[1], rel=0.05)
+
+
+def test_the_model_in_the_docs_is_the_one_that_is_counted():
+    """docs/scale.md: every line of the table of times follows from the table of counts above it."""
+    text = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+    rows = {}
+    for name in ("densifying", "ordinary", "delta-ISP moving"):
+        found = re.search(rf"^\| {name} \| ([\d,]+) \| ([\d,]+)[^|]* \| ([\d,]+) \|$", text, re.MULTILINE)
+        assert found, name
+        rows[name] = (*(int(number.replace(",", "")) for number in found.groups()), 0)
+    for line in count_gpu.model(rows).splitlines()[2:]:
+        assert line in text

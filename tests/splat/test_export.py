@@ -70,6 +70,8 @@ def test_ply_of_any_degree(model, tmp_path, degree):
     p["shN"] = p["shN"][:, : (degree + 1) ** 2 - 1].clone()
     write_ply(tmp_path / "a.ply", Gaussians(p))
     assert read_ply(tmp_path / "a.ply").sh_degree == degree
+    fields = [p.name for p in PlyData.read(str(tmp_path / "a.ply"))["vertex"].properties]
+    assert sum(name.startswith("f_rest_") for name in fields) == 45, "many readers ask for degree 3"
 
 
 def test_an_empty_scene_is_still_a_file(tmp_path, cameras):

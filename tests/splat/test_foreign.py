@@ -97,3 +97,12 @@ def test_a_program_that_goes_wrong_is_one_sentence(scene_files, outputs, tmp_pat
     with pytest.raises(UserError, match=sentence):
         build(scene_files, outputs, tmp_path, program)
     assert not outputs.model.exists()
+
+
+def test_a_command_with_an_open_quote_is_one_sentence(scene_files, outputs, tmp_path):
+    own = (("foreign", MODELS["foreign"].Settings(command="render '{input} {output}")),)
+    inputs = Inputs({name: getattr(scene_files, name) for name in ("views", "developed", "cameras")})
+    composition = Composition(SplatSettings(), "camera", "foreign", own=own)
+    with pytest.raises(UserError, match="No closing quotation"):
+        run(inputs, outputs, composition, tmp_path / "checkpoints", "cpu")
+    assert not outputs.model.exists()

@@ -288,3 +288,12 @@ def test_mistakes_are_named(tmp_path):
         plan({"everett_1": listing()})
     (tmp_path / "scenes.json").write_text('[{"name": "hall"}, {"name": "attic"}]')
     assert read_scenes(str(tmp_path / "scenes.json")) == ["hall", "attic"]
+
+
+def test_a_number_of_absurd_length_is_no_direction():
+    from fujinsplat.synthesis.acquire import usable
+
+    digits = "1" * 5000
+    assert usable(f"dir_{digits}_exp1.arw\ndir_5_exp1.arw\n") == {5: "dir_5_exp1.arw"}
+    assert usable(f"dir_{digits}.arw") == {}
+    assert usable(f"dir_5_exp{digits}.arw") == {}, "an exposure that is not 1"

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fujinsplat.core.errors import UserError
 from fujinsplat.rows.config import Config
+from fujinsplat.workflow import Plan
 from fujinsplat.workflow.check import missing_inputs
 
 ROOT = Path(__file__).parents[2]
@@ -58,3 +60,14 @@ def test_captures_and_population_of_the_demo_are_made_on_the_way(config, tmp_pat
     assert told(config, tmp_path) == ""
     config["datasets"]["mine"]["external"] = "nowhere"
     assert "datasets.mine.external: nowhere does not exist" in told(config, tmp_path)
+
+
+def test_a_missing_controller_is_one_sentence_while_planning(config, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config["datasets"]["mine"]["settings"] = {"controller": {"checkpoint": "c.safetensors"}}
+    plan = Plan(config | {"build": "fujinsplat"})
+    settings = plan.row_settings("mine", "fujinsplat")
+    with pytest.raises(UserError, match=r"controller.checkpoint: c.safetensors does not exist; train it first"):
+        plan.locate("controller", "mine", "kitchen", settings)
+    (tmp_path / "c.safetensors").touch()
+    assert plan.locate("controller", "mine", "kitchen", settings) == str(tmp_path / "c.safetensors")

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from fujinsplat.core import gpu
 from fujinsplat.workflow import Plan
@@ -16,6 +19,9 @@ JOBS, GPUS = 5, 2
 JOB = """
 import sys, time
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 from fujinsplat.core.runtime import claim
 
 begin = time.time()
@@ -111,3 +117,30 @@ def test_type_and_feature_of_a_profile_are_for_jobs_with_a_gpu(tmp_path):
     asking, others = ([line for line in lines if f"gpu={count}" in line] for count in (1, 0))
     assert len(asking) == 1 and "gpu_model=v100" in asking[0] and " constraint=gpu32gb" in asking[0]
     assert len(others) == 1 and "v100" not in others[0] and "gpu32gb" not in others[0]
+
+
+@pytest.mark.parametrize(
+    "device, present, chosen",
+    [("cuda", False, "cuda"), ("auto", True, "cuda"), ("auto", False, "cpu"), ("cpu", True, "cpu")],
+)
+def test_the_conda_environment_is_the_devices(monkeypatch, device, present, chosen):
+    monkeypatch.setattr(gpu, "present", lambda: present)
+    plan = Plan.__new__(Plan)
+    plan.config = SimpleNamespace(device=device)  # pyright: ignore[reportAttributeAccessIssue]
+    assert plan.conda == f"../envs/{chosen}.yaml"
+
+
+def test_conda_compiles_the_kernels_once_in_the_new_environment(tmp_path):
+    """The script lies where Snakemake looks for it, and warms up this checkout with the environment's own Python."""
+    script = ROOT / "envs" / "cuda.post-deploy.sh"
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\necho "$PYTHONPATH $*" >> {tmp_path}/calls\n')
+    python.chmod(0o755)
+    environment = {"PATH": f"{python.parent}:{os.environ['PATH']}"}
+    command = ["bash", str(script)]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    assert (tmp_path / "calls").read_text() == f"{ROOT} -m fujinsplat.warmup\n"
+    elsewhere = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
+    assert f"{python} -m fujinsplat.warmup" in elsewhere.stderr, "a build with --directory is told what to do"
+    assert len((tmp_path / "calls").read_text().splitlines()) == 1

@@ -1,14 +1,17 @@
 """A changed module is a reason to run again what uses it, and nothing else."""
 
 import json
+import os
 import shutil
 from base64 import urlsafe_b64encode
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from fujinsplat.compat.snakemake_rules import recorded_params
-from fujinsplat.workflow import stamps
+from fujinsplat.workflow import Plan, stamps
 
 TRAIN = ("splat train", ("fujinsplat.splat.models.gaussians", "fujinsplat.splat.reconcilers.none"))
 COMMANDS = [TRAIN, ("isp calibrate", ()), ("capture source", ()), ("evaluate tables", ()), ("report page", ())]
@@ -89,3 +92,33 @@ def test_what_an_output_was_made_with_is_read_from_snakemakes_records(tmp_path, 
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"params": ["'code:0123'", "'{\"a\":1}'"]}))
     assert "code:0123" in recorded_params([name])
+
+
+@pytest.mark.parametrize("keep_old", [False, True])
+def test_changed_pictures_or_weights_of_a_restorer_are_a_reason_to_run_again(tmp_path, keep_old):
+    values = yaml.safe_load((stamps.PACKAGE.parent / "config.yaml").read_text()) | {"keep_old": keep_old}
+    picture, weights = tmp_path / "Kogarashi" / "0001.png", tmp_path / "w.pth"
+    picture.parent.mkdir()
+    fronts = {"convir": {"folder": str(tmp_path / "{scene}")}, "aod_net": {"weights": str(weights)}}
+    for name, own in fronts.items():
+        values["variants"][name]["front"] = {"restored": {"by": name, **own}}
+    rule = SimpleNamespace(name="views_make", shellcmd="fujinsplat views make", output=[])
+    plan = Plan(values)
+
+    def stamp(row: str, scene: str = "Kogarashi") -> str:
+        front = plan.front_name("demo", plan.row(row), plan.row_settings("demo", row))
+        return plan.guard.params(rule)["code"](SimpleNamespace(dataset="demo", scene=scene, front=front))
+
+    seen = {"convir": [stamp("convir")], "aod_net": [stamp("aod_net")]}
+    elsewhere = stamp("convir", "Hayate"), stamp("dark_channel"), stamp("rgb_base")
+    for content in ("a", "longer"):
+        for name, path in (("convir", picture), ("aod_net", weights)):
+            path.write_text(content)
+            seen[name].append(stamp(name))
+    os.utime(picture, (1, 1))  # another picture of the same size, copied with its old time
+    seen["convir"].append(stamp("convir"))
+    (picture.parent / "0002.png").touch()
+    seen["convir"].append(stamp("convir"))
+    assert len(set(seen["convir"])) == 5 and len(set(seen["aod_net"])) == 3
+    assert stamp("convir") == seen["convir"][-1], "nothing changed"
+    assert (stamp("convir", "Hayate"), stamp("dark_channel"), stamp("rgb_base")) == elsewhere

@@ -97,7 +97,8 @@ def find_points(
     posed = [view for view in views if folded(view.stem) in known]
     with tempfile.TemporaryDirectory(prefix="fujinsplat-") as scratch:
         place = Path(scratch)
-        pictures = write_pictures(posed, place / "pictures", capture, settings.side, threads)
+        shapes = {view.stem: known[folded(view.stem)].photograph for view in posed}
+        pictures = write_pictures(posed, place / "pictures", capture, settings.side, threads, shapes=shapes)
         # a camera of its own for each view: given poses may carry one lens per frame
         database = _features(place, pictures, settings, threads, per_view=True)
         start = pycolmap.Reconstruction()

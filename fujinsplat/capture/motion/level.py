@@ -1,7 +1,8 @@
 """Putting a found scene upright and to a usable size: structure from motion knows neither up nor metres.
 
 Photographers hold their cameras level far better than they hold them horizontal, so "up" is what is at right angles to
-all cameras' horizontal axes; where those do not decide it (all views from one side), the cameras' mean up does. The
+all cameras' horizontal axes; where those do not decide it (all views from one side), the cameras' mean up does.
+Portraits whose orientation tag is lost lie by a quarter turn: the way up that most cameras agree on holds for all. The
 scene's axes become those of a camera that stands upright: x right, y down, z forward, which is how 3DGS viewers take a
 PLY file.
 """
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+STARTS = 40  # cameras whose own up is tried where not all agree
+ROUNDS = 5  # in which ways up and quarter turns settle
 PULL = 0.1  # weight of the cameras' mean up against their horizontal axes
 
 
@@ -32,17 +35,49 @@ def up_direction(viewmats: np.ndarray, turns: np.ndarray | None = None) -> np.nd
     """The unit vector [3] that points up, from world-to-camera matrices [V, 4, 4] and the quarter turns
     counter-clockwise that bring each picture upright (none: they are)."""
     turns = np.zeros(len(viewmats)) if turns is None else turns
+    ups = _axes(viewmats, turns)[1]
+    length = np.linalg.norm(ups.mean(0))
+    if length < 0.1:  # cameras in every attitude: there is no telling
+        return np.array([0.0, -1.0, 0.0])
+    best, most = None, -1
+    for start in (_across(viewmats, turns), *ups[:: -(-len(ups) // STARTS)]):
+        found, agree = _settled(viewmats, turns, start)
+        if agree > most:
+            best, most = found, agree
+        if most == len(viewmats):
+            break
+    assert best is not None
+    return best
+
+
+def _settled(viewmats: np.ndarray, turns: np.ndarray, up: np.ndarray) -> tuple[np.ndarray, int]:
+    """The way up that the cameras have when each picture is turned by quarters to stand as nearly along `up` as it
+    can, and how many need no turn."""
+    more = np.zeros(len(viewmats))
+    for _ in range(ROUNDS):
+        rights, ups = _axes(viewmats, turns)
+        before, more = more, np.round(np.arctan2(rights @ up, ups @ up) / (np.pi / 2)) % 4
+        up = _across(viewmats, turns + more)
+        if (before == more).all():
+            break
+    return up, int((more == 0).sum())
+
+
+def _axes(viewmats: np.ndarray, turns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The upright pictures' right and up in the world, [V, 3] each."""
     # a picture that is turned by k quarters has its upright axes turned back by as much
     angle = turns * (np.pi / 2)
     right = np.stack([np.cos(angle), np.sin(angle), 0 * angle], -1)
     up = np.stack([np.sin(angle), -np.cos(angle), 0 * angle], -1)
     rotations = viewmats[:, :3, :3]
-    rights, ups = np.einsum("vji,vj->vi", rotations, right), np.einsum("vji,vj->vi", rotations, up)
+    return np.einsum("vji,vj->vi", rotations, right), np.einsum("vji,vj->vi", rotations, up)
+
+
+def _across(viewmats: np.ndarray, turns: np.ndarray) -> np.ndarray:
+    """The unit vector [3] at right angles to all upright pictures' right, as nearly as can be."""
+    rights, ups = _axes(viewmats, turns)
     mean = ups.mean(0)
-    length = np.linalg.norm(mean)
-    if length < 0.1:  # cameras in every attitude: there is no telling
-        return np.array([0.0, -1.0, 0.0])
-    mean /= length
+    mean /= max(float(np.linalg.norm(mean)), 1e-9)
     spread = np.einsum("vi,vj->ij", rights, rights) / len(rights) + PULL * (np.eye(3) - np.outer(mean, mean))
     found = np.linalg.eigh(spread)[1][:, 0]
     return found if found @ mean > 0 else -found

@@ -4,7 +4,7 @@ Smoke lifts the dark end and flattens everything; stretching each channel betwee
 average of that. RAW is better than the camera's RGB: it has finer steps where smoke leaves little contrast.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -58,17 +58,25 @@ def focal_35mm(view: View) -> float:
 
 
 def write_pictures(
-    views: Sequence[View], folder: Path, settings: CaptureSettings, max_side: int, threads: int, cleared: bool = False
+    views: Sequence[View],
+    folder: Path,
+    settings: CaptureSettings,
+    max_side: int,
+    threads: int,
+    cleared: bool = False,
+    shapes: Mapping[str, tuple[int, int]] | None = None,
 ) -> dict[str, dict]:
     """One PNG per view, `{width}x{height}/{stem}.png` below `folder` so that each size has a camera of its own; what is
     known of each by stem: its picture, that picture's size, the quarter turns that bring it upright, and its focal
-    length in pixels where the photograph names one (otherwise 0). Views that are damaged, and pairs that are not one
-    picture, are refused here, before anything is made of them."""
+    length in pixels where the photograph names one (otherwise 0). `shapes`: (width, height) by stem of the pictures
+    that given poses speak of, which decide whether a portrait stands or lies. Views that are damaged, and pairs that
+    are not one picture, are refused here, before anything is made of them."""
     from PIL import Image
 
     def write(number: int) -> tuple[dict, Thumb | None]:
         view = views[number]
-        frame = read_frame(view, settings, max_side=max_side, for_raw=True)
+        shape = (shapes or {}).get(view.stem)
+        frame = read_frame(view, settings, max_side=max_side, shape=shape, for_raw=True)
         linear = frame.raw_linear.astype(np.float32) / 65535
         height, width = linear.shape[:2]
         name = f"{width}x{height}/{view.stem}.png"

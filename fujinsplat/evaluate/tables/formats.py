@@ -83,7 +83,7 @@ def _markdown(cell: Cell) -> str:
 
 def _is_text(table: Table, column: int) -> bool:
     values = [row.cells[column].value for row in table.rows]
-    return column == 0 or any(isinstance(value, str) for value in values)
+    return column == 0 or any(isinstance(value, str) and value for value in values)
 
 
 _COLOURS = {1: "fst", 2: "sed", 3: "thd"}

@@ -1,17 +1,18 @@
 """Tables made of scores: main, seven scenes, ablation, ablation per scene, capacity.
 
-On the paper's own scenes its numbers stand beside ours as quoted rows. On any other dataset they stand in columns of
-their own, headed "RealX3D (paper)", and never take part in a rank.
+The paper's numbers stand in columns of their own, headed "RealX3D (paper)", and never take part in a rank: scene by
+scene on its own scenes, as means on any other dataset. A blank has nothing to hold; a "–" is a number that is missing.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from fujinsplat.evaluate.benchmarks import minutes_per_scene
+from fujinsplat.evaluate.benchmarks import COUNTED, minutes_per_scene
 from fujinsplat.evaluate.collect import Metrics, Value
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.paper import is_published_dataset, line, published, quoted
-from fujinsplat.evaluate.tables.baselines import QUOTED, RUN
+from fujinsplat.evaluate.tables.baselines import QUOTED, RUN, WITH_MEDIUM, compared
 from fujinsplat.evaluate.tables.model import DIGITS, Cell, Row, Table, measured, rank
 
 METRICS = ("psnr", "ssim", "lpips")
@@ -26,99 +27,96 @@ PER_SCENE = ("rgb_base", "raw_base", "rgb_input", "curves_only", "couplings_only
 def main(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """The paper's main table: each method with three lines (PSNR, SSIM, LPIPS), a column per scene, their mean."""
     mine = [name for role in ("method", "rgb_base", "raw_base", "baseline") for name in outline.of_role(role)]
-    headers = ["Method", "Metric", *outline.scenes, "Avg."]
-    same = is_published_dataset(outline.scenes)
+    headers = ["Method", "Metric", *outline.scenes, "Avg.", *_paper_headers(outline), "Numbers"]
     table = Table("main", f"Novel-view smoke restoration on {outline.dataset}", headers)
-    table.caption = "Each scene value averages its held views; Avg. is the equal-scene mean."
-    if not same:
-        headers.append(PAPER)
-        table.published = frozenset([len(headers) - 1])
-    headers.append("Numbers")
+    table.caption = caption = "Each scene value averages its held views; Avg. is the equal-scene mean."
+    table.published = frozenset(range(len(outline.scenes) + 3, len(headers) - 1))
     ranked: dict[str, list[list[Cell]]] = {metric: [] for metric in METRICS}
 
-    def add(
-        title: str, line: Callable[[str], list[Cell]], note: str = "", section: str = "", field: bool = True
-    ) -> None:
+    def add(title: str, ours: Callable[[str], list[Cell]], paper: dict | None, note: str, section: str) -> None:
         for i, metric in enumerate(METRICS):
-            cells = [*line(metric), Cell(QUOTED if note == "quoted" else RUN)]
+            cells = ours(metric)
+            if not note:
+                ranked[metric].append(cells)
+            cells = [*cells, *_paper_cells(outline, paper, metric), Cell(QUOTED if note == "quoted" else RUN)]
             table.rows.append(Row([Cell(title if i == 0 else ""), Cell(ARROWS[metric]), *cells], note, section))
-            if field:
-                ranked[metric].append(cells[: len(outline.scenes) + 1])
 
-    for row in published()["baselines"] if same else []:
-        add(row["name"], lambda m, row=row: _quoted_cells(row, outline.scenes, m), "quoted", row["group"])
-    if same:
-        row = published()["rows"]["method"]
-        add("FujinSplat, paper", lambda m: _quoted_cells(row, outline.scenes, m), "quoted", "ours", field=False)
     for name in [*mine, *outline.own_rows, *outline.oracles]:
-        note = "oracle" if outline.rows[name].oracle else ""
-        paper = None if same else line(outline.rows[name].line)
-        add(
-            outline.title(name),
-            lambda m, name=name, paper=paper: _measured_cells(outline, metrics, name, m, paper, same),
-            note,
-            note or "ours",
-            field=not note,
-        )
+        row = outline.rows[name]
+        note = "oracle" if row.oracle else ""
+        ours = partial(_measured_cells, outline, metrics, name)
+        add(row.title, ours, line(row.line), note, note or "ours")
+        if any(metrics.scene(scene, name, "through_psnr") for scene in outline.scenes):
+            cells = [*ours("through_psnr"), *_paper_cells(outline, None, "psnr"), Cell(RUN)]
+            table.rows.append(Row([Cell(""), Cell(WITH_MEDIUM), *cells], note, note or "ours"))
+            table.caption = (
+                f"{caption} A model with a medium is scored without it; {WITH_MEDIUM} is of its other picture."
+            )
     run = {outline.rows[name].line for name in mine}
-    for row in [] if same else [row for row in published()["baselines"] if row["name"] not in run]:
-        blank = [Cell(None)] * (len(outline.scenes) + 1)
-        add(
-            row["name"],
-            lambda m, row=row, blank=blank: [*blank, Cell(row["mean"][m], DIGITS[m])],
-            "quoted",
-            row["group"],
-            field=False,
-        )
+    for row in [*published()["baselines"], published()["rows"]["method"]]:
+        if row["name"] not in run:
+            blank = [Cell("")] * (len(outline.scenes) + 1)
+            add(row["name"], lambda _, blank=blank: blank, row, "quoted", row.get("group", "ours"))
     for metric, lines in ranked.items():
         for column in zip(*lines, strict=True):
             rank(list(column), metric)
     return table
 
 
-def _quoted_cells(row: dict, scenes: list[str], metric: str) -> list[Cell]:
-    values, mean = quoted(row, scenes, metric)
+def _paper_headers(outline: Outline) -> list[str]:
+    """Columns of the paper's numbers: scene by scene where these are its scenes, else its mean alone."""
+    if not is_published_dataset(outline.scenes):
+        return [PAPER]
+    return [f"{PAPER}: {name}" for name in (*outline.scenes, "Avg.")]
+
+
+def _paper_cells(outline: Outline, row: dict | None, metric: str) -> list[Cell]:
+    """A published row in those columns; blank where the paper has none."""
+    if row is None:
+        return [Cell("")] * len(_paper_headers(outline))
+    if not is_published_dataset(outline.scenes):
+        return [Cell(row["mean"][metric], DIGITS[metric])]
+    values, mean = quoted(row, outline.scenes, metric)
     return [Cell(value, DIGITS[metric]) for value in (*values, mean)]
 
 
-def _measured_cells(outline, metrics, name, metric, paper, same) -> list[Cell]:
+def _measured_cells(outline: Outline, metrics: Metrics, name: str, metric: str) -> list[Cell]:
     cells = [measured(metrics.scene(scene, name, metric), metric) for scene in outline.scenes]
-    cells.append(measured(metrics.average(outline.scenes, name, metric), metric))
-    if not same:
-        cells.append(Cell(paper["mean"][metric] if paper else None, DIGITS[metric]))
-    return cells
+    return [*cells, measured(metrics.average(outline.scenes, name, metric), metric)]
 
 
 def seven_scenes(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """The challenge comparison: mean PSNR without the excluded scene, with run time and model calls."""
     kept = [scene for scene in outline.scenes if scene != outline.excluded_from_seven]
     without = f"without {outline.excluded_from_seven}" if len(kept) < len(outline.scenes) else "all of them"
-    same = is_published_dataset(outline.scenes)
-    headers = ["Method", "PSNR ↑", "Run time per scene", "MLLM", "Calls per view"]
+    headers = ["Method", "PSNR ↑", "Run time per scene", f"{PAPER}: PSNR ↑", f"{PAPER}: run time", "MLLM"]
+    headers.append("Calls per view")
     table = Table("seven_scenes", f"Comparison over {len(kept)} scenes of {outline.dataset}, {without}", headers)
-    table.caption = "Challenge entries are as they reported themselves; run times come from different machines."
-    if not same:
-        headers.insert(1, PAPER)
-        table.published = frozenset([1])
-    table.timed = frozenset([headers.index("Run time per scene")])
+    table.caption = (
+        "Challenge entries are as they reported themselves; run times come from different machines. " + COUNTED
+    )
+    table.published, table.timed = frozenset([3, 4]), frozenset([2])
     for entry in [*published()["seven"], *published()["elsewhere"]]:
         title = entry["name"] + (", paper" if entry["name"] == "FujinSplat" else "")
         title += f" ({entry['from']})" if "from" in entry else ""
         digits = len(str(entry["psnr"]).partition(".")[2])
-        cells = [Cell(title), Cell(entry["psnr"], digits), *([] if same else [Cell(None)])]
-        cells += [Cell(entry.get("runtime")), Cell(entry["mllm"] or "none"), Cell(str(entry["calls"]))]
-        table.rows.append(Row(cells, "quoted", "quoted"))
+        cells = [Cell(title), Cell(""), Cell(""), Cell(entry["psnr"], digits), Cell(entry.get("runtime"))]
+        table.rows.append(Row([*cells, Cell(entry["mllm"] or "none"), Cell(str(entry["calls"]))], "quoted", "quoted"))
     for name in outline.of_role("method"):
         value = metrics.average(kept, name, "psnr")
         minutes = minutes_per_scene(results, outline.scenes, name, outline.rows[name].front_file)
-        cells = [Cell(outline.title(name)), *([] if same else [Cell(None)]), _precise(value)]
-        cells += [Cell(f"{minutes:.1f} min" if minutes is not None else None), Cell("none"), Cell("0")]
+        spent = Cell(f"{minutes:.1f} min" if minutes is not None else None)
+        cells = [Cell(outline.title(name)), _precise(value), spent, Cell(""), Cell(""), Cell("none"), Cell("0")]
         table.rows.append(Row(cells, "", "ours"))
     return table
 
 
 def _precise(value: Value | None) -> Cell:
     return Cell(None) if value is None else Cell(value.mean, 4, value.deviation)
+
+
+def _quote(paper: dict, metric: str) -> Cell:
+    return Cell(paper[metric], DIGITS[metric]) if paper.get(metric) is not None else Cell("")
 
 
 def ablation(outline: Outline, metrics: Metrics, results: Path) -> Table:
@@ -136,7 +134,7 @@ def ablation(outline: Outline, metrics: Metrics, results: Path) -> Table:
         cells = [measured(metrics.average(outline.scenes, name, m) if name else None, m) for m in shown]
         if not note:
             fields.append(cells)
-        quotes = [Cell(paper.get(metric), DIGITS[metric]) for metric in shown[:3]]
+        quotes = [_quote(paper, metric) for metric in shown[:3]]
         table.rows.append(Row([Cell(title), *map(Cell, parts), *cells, *quotes], note, section))
 
     for key in ABLATION:
@@ -144,7 +142,8 @@ def ablation(outline: Outline, metrics: Metrics, results: Path) -> Table:
         parts = [paper[part] for part in PARTS]
         for name in outline.of_role(key) or [None]:
             add(outline.title(name) if name else paper["name"], parts, name, paper)
-    for name in [*outline.own_rows, *outline.oracles]:
+    others = compared(outline)  # another method shares neither base nor budget
+    for name in [*(name for name in outline.own_rows if name not in others), *outline.oracles]:
         row = outline.rows[name]
         kind = ("oracle", "o") if row.oracle else ("", "own")
         add(row.title, [part in row.marks for part in PARTS], name, {}, *kind)
@@ -155,13 +154,10 @@ def ablation(outline: Outline, metrics: Metrics, results: Path) -> Table:
 
 def ablation_per_scene(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """The ablation scene by scene; RGB base only stands outside the ranking, as in the paper."""
-    same = is_published_dataset(outline.scenes)
-    headers = ["Variant", "Metric", *outline.scenes, "Avg."]
+    headers = ["Variant", "Metric", *outline.scenes, "Avg.", *_paper_headers(outline)]
     table = Table("ablation_per_scene", f"Ablation per scene on {outline.dataset}", headers)
     table.caption = "Each scene value averages its held views; Avg. is the equal-scene mean."
-    if not same:
-        headers.append(PAPER)
-        table.published = frozenset([len(headers) - 1])
+    table.published = frozenset(range(len(outline.scenes) + 3, len(headers)))
     ranked: dict[str, list[list[Cell]]] = {metric: [] for metric in METRICS}
     for key in PER_SCENE:
         paper = published()["rows"].get(key)
@@ -169,17 +165,13 @@ def ablation_per_scene(outline: Outline, metrics: Metrics, results: Path) -> Tab
             title = outline.title(name) if name else (paper or published()["ablation"][key])["name"]
             for i, metric in enumerate(METRICS):
                 if name:
-                    cells = _measured_cells(outline, metrics, name, metric, paper, same)
+                    cells = _measured_cells(outline, metrics, name, metric)
                 else:
                     cells = [Cell(None, DIGITS[metric])] * (len(outline.scenes) + 1)
-                    cells += [] if same else [Cell(paper["mean"][metric] if paper else None, DIGITS[metric])]
                 if key != "rgb_base":
-                    ranked[metric].append(cells[: len(outline.scenes) + 1])
-                table.rows.append(Row([Cell(title if i == 0 else ""), Cell(ARROWS[metric]), *cells], section=key))
-        for i, metric in enumerate(METRICS if same and paper else ()):
-            quotes = _quoted_cells(paper, outline.scenes, metric)
-            first = Cell(f"{paper['name']}, paper" if i == 0 else "")
-            table.rows.append(Row([first, Cell(ARROWS[metric]), *quotes], "quoted", key))
+                    ranked[metric].append(cells)
+                cells = [Cell(title if i == 0 else ""), Cell(ARROWS[metric]), *cells]
+                table.rows.append(Row([*cells, *_paper_cells(outline, paper, metric)], section=key))
     for metric, lines in ranked.items():
         for column in zip(*lines, strict=True):
             rank(list(column), metric)
@@ -202,7 +194,7 @@ def capacity(outline: Outline, metrics: Metrics, results: Path) -> Table:
         for name in sizes.get((K, M)) or [None]:
             cells = [measured(metrics.average(outline.scenes, name, m) if name else None, m) for m in METRICS]
             fields.append(cells)
-            paper_cells = [Cell(paper.get(metric), DIGITS[metric]) for metric in METRICS]
+            paper_cells = [_quote(paper, metric) for metric in METRICS]
             table.rows.append(Row([Cell(axis), Cell(str(K)), Cell(str(M)), *cells, *paper_cells], section=axis))
     for metric, column in zip(METRICS, zip(*fields, strict=True), strict=True):
         rank(list(column), metric)

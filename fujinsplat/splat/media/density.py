@@ -1,7 +1,7 @@
 """WaterSplatting's density control: the absolute gradient decides what grows, and opacity what goes.
 
 Decisions fall every `every` iterations; what is based on too few views since the last limit of the opacities (fewer
-than all of them and a hundred iterations) grows nothing.
+than all of them and a hundred iterations) grows and removes nothing.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ import torch
 from gsplat.strategy.ops import duplicate, remove, reset_opa, split
 from torch import Tensor
 
-PAUSE = 100  # iterations after a limit of the opacities, beyond one for each view, without growth
+PAUSE = 100  # iterations after a limit of the opacities, beyond one for each view, without growth and removal
 LIMIT_AFTER = 100  # iterations into a cycle at which opacities are limited
 
 
@@ -38,17 +38,20 @@ class WaterDensity:
         self.state["count"] += seen
 
     def step(self, parameters: dict, optimizers: dict, iteration: int) -> bool:
-        """Decide where it is time; True when Gaussians were removed."""
+        """Decide where it is time; True when Gaussians might grow or go (whether or not one did)."""
         if iteration < self.first or iteration % self.every:
             return False
         growing = iteration < self.last
-        if growing and iteration % self.own.cycle > self.views + PAUSE:
+        rested = iteration % self.own.cycle > self.views + PAUSE
+        if growing and rested:
             self._grow(parameters, optimizers)
-        gone = self._cull(parameters, optimizers, growing)
+        passed = rested or not growing  # opacities just limited have yet to come back: none may go for them
+        if passed:
+            self._cull(parameters, optimizers, growing)
         self.state = {}
         if growing and iteration % self.own.cycle == LIMIT_AFTER % self.own.cycle:
             reset_opa(parameters, optimizers, {}, self.own.opacity_limit)
-        return gone
+        return passed
 
     def _sizes(self, parameters: dict) -> Tensor:
         return parameters["scales"].detach().exp().amax(-1) * self.unit
@@ -69,12 +72,9 @@ class WaterDensity:
         if bool(halved.any()):
             split(parameters, optimizers, {}, halved)
 
-    def _cull(self, parameters: dict, optimizers: dict, growing: bool) -> bool:
+    def _cull(self, parameters: dict, optimizers: dict, growing: bool) -> None:
         least = self.own.cull_opacity if growing else self.own.cull_opacity_late
         gone = parameters["opacities"].detach().sigmoid() < least
         gone |= self._sizes(parameters) > self.own.cull_size
-        if bool(gone.all()):  # a scene without Gaussians can never have one again
-            return False
-        if bool(gone.any()):
+        if bool(gone.any()) and not bool(gone.all()):  # a scene without Gaussians can never have one again
             remove(parameters, optimizers, {}, gone)
-        return bool(gone.any())

@@ -18,7 +18,7 @@ from torch.nn.functional import relu, smooth_l1_loss
 from fujinsplat.splat.loss import photometric_loss
 
 ATTENUATION_START = (1.1, 0.95, 0.95)
-BACKGROUND_START = (0.05, 0.25, 0.8)  # logits of the colour behind everything, before the medium takes over
+BACKGROUND_START = (0.05, 0.25, 0.8)  # the colour behind everything, before the medium takes over
 NEAR_BACKGROUND = 0.2 * math.sqrt(3)  # distance in RGB within which a pixel counts as background
 BRIGHT = 0.7  # the saturation term begins here
 NEGATIVE_WEIGHT, NEGATIVE_BEND = 1000.0, 0.2  # of the backscatter term where too much is taken away
@@ -56,7 +56,7 @@ class SeaMedium(nn.Module):
         self.attenuation = nn.Parameter(torch.tensor(ATTENUATION_START))
         self.backscatter = nn.Parameter(draws[0])
         self.veil = nn.Parameter(draws[1])
-        self.background = nn.Parameter(torch.tensor(BACKGROUND_START))
+        self.background = nn.Parameter(torch.tensor(BACKGROUND_START).logit())
 
     @torch.no_grad()
     def switch(self) -> None:

@@ -4,16 +4,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import interpolate, normalize
 
 from fujinsplat.compat.optim import Adam
-from fujinsplat.core.color import decode, encode
-from fujinsplat.splat.data import TrainingScene, View, area_weights
+from fujinsplat.splat.data import TrainingScene, View
 from fujinsplat.splat.media import watersplatting
 from fujinsplat.splat.media.density import WaterDensity
 from fujinsplat.splat.media.plain import PlainField
 from fujinsplat.splat.media.watersplatting import WaterMedium
-from fujinsplat.splat.model import Gaussians
+from fujinsplat.splat.model import NEIGHBOURS, Gaussians
+from fujinsplat.splat.neighbours import square_distances
 from fujinsplat.splat.raster.channels import rasterize_channels
 from fujinsplat.splat.raster.reference import harmonics
 
@@ -57,6 +57,7 @@ class WaterField(PlainField):
 
     def __init__(self, scene: TrainingScene, settings: Any, own: Any):
         super().__init__(scene, settings, own)
+        self._start_as_published()
         self.unit = watersplatting.scene_unit(torch.stack([view.viewmat for view in scene.views]).cpu())
         self.medium = WaterMedium(settings.seed).to(scene.device)
         self.medium_optimizer = Adam(self.medium.parameters(), lr=own.lr_medium, eps=1e-15)
@@ -69,6 +70,17 @@ class WaterField(PlainField):
             unit=self.unit,
             limit=settings.max_gaussians,
         )
+
+    @torch.no_grad()
+    def _start_as_published(self) -> None:
+        """As large as the mean distance to the neighbours, turned at random."""
+        parameters, count = self.gaussians.parameters, len(self.gaussians)
+        draws = torch.randn(count, 4, generator=torch.Generator().manual_seed(self.settings.seed))
+        parameters["quats"].copy_(normalize(draws, dim=-1))
+        if count > 1:
+            distances = square_distances(self.scene.xyz, min(NEIGHBOURS, count - 1)) ** 0.5
+            sizes = torch.from_numpy(distances.mean(1)).clamp_min(1e-7)
+            parameters["scales"].copy_(sizes.log()[:, None].expand(-1, 3))
 
     def before(self, iteration: int) -> None:
         done = (iteration - 1) / max(1, self.settings.iterations - 1)
@@ -83,22 +95,19 @@ class WaterField(PlainField):
     def render(self, view: View, iteration: int, with_depth: bool = False) -> tuple[Tensor, Tensor, dict]:
         factor = 1 if with_depth else 2 ** self.halvings(iteration)  # a guide of the depth has the views' own size
         width, height = max(1, view.width // factor), max(1, view.height // factor)
-        K = view.K * torch.tensor([[width / view.width], [height / view.height], [1.0]], device=view.K.device)
+        K = torch.stack([view.K[0] * (width / view.width), view.K[1] * (height / view.height), view.K[2]])
         degree = self.schedule.sh_degree(iteration, self.settings.sh_degree)
         return render_through(
             self.gaussians, self.medium, self.unit, view.viewmat, K, width, height, degree, with_depth
         )
 
     def fitted(self, target: Tensor, picture: Tensor) -> Tensor:
-        """The target at the size of a coarse picture, averaged in linear light."""
+        """The target at the size of a coarse picture: bilinear, values as they are, as published."""
         if target.shape == picture.shape:
             return target
-        rows, columns = (
-            area_weights(old, new, target.device) for old, new in zip(target.shape[:2], picture.shape[:2], strict=True)
-        )
-        if self.gaussians.display.colour != "encoded":
-            return torch.einsum("ah,hwc,bw->abc", rows, target, columns)
-        return encode(torch.einsum("ah,hwc,bw->abc", rows, decode(target), columns).clamp(0, 1))
+        size = (picture.shape[0], picture.shape[1])
+        small = interpolate(target.permute(2, 0, 1)[None], size, mode="bilinear", align_corners=False)
+        return small[0].permute(1, 2, 0)
 
     def compare(self, rendered: Tensor, target: Tensor) -> Tensor:
         return watersplatting.regularised_loss(rendered, target, self.settings.lambda_dssim)
@@ -115,7 +124,7 @@ class WaterField(PlainField):
             self._forget_moments()
 
     def _forget_moments(self) -> None:
-        """As published: what the medium's optimizer remembers goes whenever Gaussians do."""
+        """As published: what the medium's optimizer remembers goes with every pass of the density control."""
         for moments in self.medium_optimizer.state.values():
             for name in ("exp_avg", "exp_avg_sq"):
                 moments[name].zero_()

@@ -40,6 +40,19 @@ class GaussianField:
         """How its pictures are shown; None: as linear light."""
         return None
 
+    def start_in(self, display: Any) -> None:
+        """The views are given in linear light, shown by `display`: colours that start encoded are decoded."""
+        import torch
+
+        from fujinsplat.core.color import decode
+        from fujinsplat.splat.raster.harmonics import C0
+
+        if self.gaussians.display.colour == "encoded":
+            with torch.no_grad():
+                sh0 = self.gaussians.parameters["sh0"]
+                sh0.copy_((decode((sh0 * C0 + 0.5).clamp(0, 1)) - 0.5) / C0)
+        self.gaussians.display = display
+
     @staticmethod
     def timetable(settings: "SplatSettings", own: Any) -> "Schedule":
         """When what happens in this run."""

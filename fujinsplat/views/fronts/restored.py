@@ -26,6 +26,12 @@ def missing(settings) -> str | None:
     return unavailable(settings.restored)
 
 
+def files(settings, scene: str) -> list[Path]:
+    from fujinsplat.restore.run import files_of
+
+    return files_of(settings.restored, scene)
+
+
 PART = Front(
     name="restored",
     run=make,
@@ -33,4 +39,5 @@ PART = Front(
     Settings=RestorerSettings,
     main="by",
     missing=missing,
+    files=files,
 )

@@ -209,6 +209,12 @@ def test_both_phases_reach_everything_they_should():
     assert all(torch.isfinite(x.grad).all() for x in (clean, alpha, z))
 
 
+def test_what_is_not_covered_starts_in_the_published_colour():
+    nothing = torch.zeros(2, 3, 3)
+    shown = SeaMedium(0).before(nothing, torch.zeros(2, 3))
+    torch.testing.assert_close(shown, torch.tensor([0.05, 0.25, 0.8]).expand(2, 3, 3))
+
+
 def test_the_nearest_pixel_has_no_haze():
     medium, (clean, _, _) = SeaMedium(0), rendered()[0]
     depth = torch.rand(24, 30)
