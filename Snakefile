@@ -4,6 +4,7 @@ from snakemake.utils import min_version
 from fujinsplat.compat.snakemake_claims import respect_claims
 from fujinsplat.compat.snakemake_errors import check_text, say_user_errors_plainly
 from fujinsplat.compat.snakemake_rate import plan_on_events_alone
+from fujinsplat.compat.snakemake_reasons import tell_changes_briefly
 from fujinsplat.compat.snakemake_rules import bound, fill_in
 from fujinsplat.paths import RESULTS, at
 from fujinsplat.workflow import Plan
@@ -11,6 +12,7 @@ from fujinsplat.workflow import Plan
 min_version("9.15")
 say_user_errors_plainly()
 respect_claims()
+tell_changes_briefly()
 check_text("config.yaml")
 
 

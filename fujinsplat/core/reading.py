@@ -8,6 +8,7 @@ checked before anything is allocated.
 import errno
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,11 @@ MOST_COUPLINGS, MOST_KNOTS = 1000, 10000
 
 @contextmanager
 def reading(path: Path | str, what: str, remedy: str) -> Iterator[None]:
-    """Whatever goes wrong inside is the file's fault: `{path} is no readable {what} (…); {remedy}`."""
+    """Whatever goes wrong inside is the file's fault: `{path} is no readable {what} (…); {remedy}`.
+
+    Parsers in native code open files by themselves; the boundary of the job (core/boundary.py) hears of it here.
+    """
+    sys.audit("open", os.fspath(path), "r", 0)
     try:
         yield
     except (UserError, KeyboardInterrupt):

@@ -117,6 +117,14 @@ def test_native_code_and_other_programs_cannot_open_them_either(world, way):
     assert "ermission denied" not in given.stderr and ("LibRaw" in way or given.returncode == 0), given.stderr
 
 
+def test_our_own_native_readers_are_heard_without_help_from_the_kernel(world):
+    code = f"from fujinsplat.flow import load; load('{FITTED}')"
+    done = run(world, code, FUJINSPLAT_LANDLOCK="0")
+    assert f"splat_train must not open {FITTED}: it is fitted to clean twins" in done.stderr and done.returncode == 2
+    run(world, f"try: exec({code!r})\nexcept Exception: pass", opens=(FITTED,))
+    assert record(world)["opened"] == {"clean": [FITTED]} and record(world)["refused"] == []
+
+
 LIBC = "import ctypes; assert ctypes.CDLL(None).open(b'{}', 0) >= 0"
 PLAIN = "open('{}', 'rb').read()"
 # what is a link, and a closed file behind it
