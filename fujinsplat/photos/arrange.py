@@ -11,10 +11,9 @@ from fujinsplat.photos.find import Found
 from fujinsplat.photos.given import Given, write_given
 
 
-def arrange(found: Found, home: Path, given: Given | None) -> list[str]:
+def arrange(found: Found, home: Path, given: Given | None) -> None:
     """`home` with `train/` full of links under safe names, and the given poses beside it. Made again it leaves alone
-    what has not changed, so that the workflow does not run again either. The names of views that the given poses do not
-    know are returned."""
+    what has not changed, so that the workflow does not run again either."""
     train = home / FOLDERS["source"]
     train.mkdir(parents=True, exist_ok=True)
     wanted = {f"{view.stem}{file.suffix.lower()}": file.absolute() for view in found.views for file in view.files}
@@ -32,18 +31,17 @@ def arrange(found: Found, home: Path, given: Given | None) -> list[str]:
     model = home / "sparse" / "0"
     if given is None:
         shutil.rmtree(home / "sparse", ignore_errors=True)
-        return []
-    return _keep_if_equal(given, found, model)
+    else:
+        _keep_if_equal(given, found, model)
 
 
-def _keep_if_equal(given: Given, found: Found, model: Path) -> list[str]:
+def _keep_if_equal(given: Given, found: Found, model: Path) -> None:
     fresh = model.with_name("new")
-    missing = write_given(given, found.views, fresh)
+    write_given(given, found.views, fresh)
     names = sorted(file.name for file in fresh.iterdir())
     same = model.is_dir() and sorted(file.name for file in model.iterdir()) == names
     if same and all((model / name).read_bytes() == (fresh / name).read_bytes() for name in names):
         shutil.rmtree(fresh)
-        return missing
+        return
     shutil.rmtree(model, ignore_errors=True)
     fresh.rename(model)
-    return missing

@@ -21,7 +21,7 @@ def photos(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A first look in some minutes.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The best there is; on a CPU that takes hours.")] = False,
-    row: Annotated[str | None, typer.Option(help="The row of config.yaml that clears the smoke.")] = None,
+    row: Annotated[str | None, typer.Option(help="The row of config.yaml that clears the smoke [smoke].")] = None,
     size: Annotated[int | None, typer.Option(min=64, help="Working size: longer side in pixels.")] = None,
     tiff: Annotated[
         bool, typer.Option("--tiff", help="16-bit linear TIFF files of the cleared views as well.")

@@ -1,7 +1,7 @@
 """Finding photographs below a folder and putting RAW and camera RGB together, whatever the names look like.
 
-Nothing is decoded here; files are opened to see whether they are what their names say. Every problem is collected, so
-that a folder is put right once and not file by file.
+Files are opened to see whether they are what their names say and end where they should; nothing else is decoded. Every
+problem is collected, so that a folder is put right once and not file by file.
 """
 
 import os
@@ -210,11 +210,16 @@ def _sound(views: list[View], problems: list[str], threads: int) -> list[View]:
 
 
 def _unreadable(file: Path) -> str | None:
-    from fujinsplat.capture.picture import rgb_size
-    from fujinsplat.capture.raw import raw_size
+    """What is wrong with a file, as far as can be seen without decoding it; one that seems to end early is decoded."""
+    from fujinsplat.capture.picture import read_rgb, rgb_size
+    from fujinsplat.capture.raw import check_raw, raw_size
+    from fujinsplat.capture.whole import cut_short
 
+    is_raw = file.suffix.lower() in RAW_SUFFIXES
     try:
-        (raw_size if file.suffix.lower() in RAW_SUFFIXES else rgb_size)(file)
+        (raw_size if is_raw else rgb_size)(file)
+        if cut_short(file):
+            (check_raw if is_raw else read_rgb)(file)
     except UserError as error:
         return str(error)
     return None

@@ -61,8 +61,8 @@ def _transforms(file: Path, size: tuple[int, int]) -> Given:
     return Given(file, cameras, *(read_points(found) if found else (None, None)))
 
 
-def write_given(given: Given, views: list[View], out: Path) -> list[str]:
-    """The model under the views' own names in the folder `out`; the names of views without a pose are returned."""
+def cameras_of(given: Given, views: list[View]) -> dict[str, Camera]:
+    """The given cameras by the stems of the views they belong to; poses of other pictures are refused."""
     named = _matched(given, views)
     if len(named) < 2:
         theirs = ", ".join(sorted(camera.stem for _, camera in given.cameras)[:3])
@@ -71,9 +71,14 @@ def write_given(given: Given, views: list[View], out: Path) -> list[str]:
             f"{given.source} has poses for {theirs}…, but the photographs are called {ours}…; give the poses of these "
             "very files, or none, so that they are found"
         )
+    return named
+
+
+def write_given(given: Given, views: list[View], out: Path) -> None:
+    """The model under the views' own names in the folder `out`."""
     lenses: dict[Lens, int] = {}
     images = []
-    for number, (stem, camera) in enumerate(sorted(named.items()), start=1):
+    for number, (stem, camera) in enumerate(sorted(cameras_of(given, views).items()), start=1):
         lens = camera.lens or _pinhole(camera)
         which = lenses.setdefault(lens, len(lenses) + 1)
         numbers = [*_quaternion(camera.viewmat[:3, :3]), *camera.viewmat[:3, 3]]
@@ -91,7 +96,6 @@ def write_given(given: Given, views: list[View], out: Path) -> list[str]:
             (folder / "points3D.txt").write_text(
                 "".join(f"{i} {x} {y} {z} {r} {g} {b} 0\n" for i, ((x, y, z), (r, g, b)) in enumerate(rows, start=1))
             )
-    return sorted(view.stem for view in views if view.stem not in named)
 
 
 def _matched(given: Given, views: list[View]) -> dict[str, Camera]:

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,9 @@ from fujinsplat.core.validation import checked, nearest, stage_settings
 from fujinsplat.paths import at
 from fujinsplat.photos.arrange import arrange
 from fujinsplat.photos.find import SIGNATURE, Found, find, ours, safe
-from fujinsplat.photos.given import Given, given_poses
+from fujinsplat.photos.given import Given, cameras_of, given_poses
 from fujinsplat.photos.presets import cpu_gaussians, settings_of
+from fujinsplat.rows.config import Config
 from fujinsplat.rows.registries import AllSettings
 
 CHECKOUT = Path(__file__).parents[2]
@@ -39,6 +40,14 @@ PUBLISHED = {
 WRITTEN = ("config.yaml", "data", "results", "snakemake.log", *PUBLISHED.values())
 # the row that needs nothing but the photographs; the second where a config has no such row
 ROWS = ("smoke", "raw_base")
+# settings that name a file or folder of the user's: relative to where the command is typed, not to where it works
+FILES = {
+    "controller": ("checkpoint",),
+    "isp": ("checkpoint",),
+    "actions": ("population",),
+    "restored": ("weights", "folder", "directory"),
+    "foreign": ("directory",),
+}
 DOING = {
     "capture_poses": "where each photograph was taken",
     "capture_source": "decoding RAW and RGB",
@@ -90,30 +99,32 @@ def run(request: Request) -> None:
         say(f"  not used: {problem}")
     if found.kind == "rgb":
         say("without RAW: smoke is cleared in the RGB's decoded light, which is coarser")
+    scene = safe(request.folder.resolve().name)
+    given = _given(request, found)
+    photographs, found = len(found.views), found if given is None else _with_pose(given, found)
+    sizes = _sizes(found)
+    config = _config(request, scene, sizes)  # what is asked for is checked before anything is written
+    if given is not None:
+        _refuse_too_few(given, len(found.views), photographs, config)
+    row = config["build"]
+    command = _command(request, out, _targets(config, scene, row))
     out.mkdir(parents=True, exist_ok=True)
     with exclusive(out / ".lock", lambda: say(f"another command works in {out}; waiting for it")):
-        scene = safe(request.folder.resolve().name)
-        given = _given(request, found)
-        sizes = _sizes(found)
-        config = _config(request, scene, sizes)
         write_config(out / "config.yaml", config)  # first of all: by this file the folder is known as ours
-        missing = arrange(found, out / "data" / scene, given)
-        for stem in missing:
-            say(f"  not used: {stem}: the given poses do not know it")
-        row = config["build"]
-        targets = _targets(config, scene, row)
-        command = _command(request, out, targets)
+        arrange(found, out / "data" / scene, given)
         side = config["datasets"][DATASET]["settings"].get("capture", {}).get("max_side")
         size = f"at most {side} pixels wide or high" if side else "as large as the photographs"
         sides = {max(size) for size in sizes.values()}
         most = f", up to the {min(sides)} of the smallest photograph" if len(sides) > 1 else ""
         say(f"working size: {size} (--size changes it{most}); row {row}; settings in {out / 'config.yaml'}")
         say(f"the same by hand: {shlex.join(command)}")
-        if not request.plan:
-            _drop_apology(out, scene, row)
-            _snakemake(command, out)
-            _publish(out, scene, row)
-            _farewell(out)
+        if request.plan:
+            _show_plan(command, out)
+            return
+        _drop_apology(out, scene, row)
+        _snakemake(command, out)
+        _publish(out, scene, row)
+        _farewell(out)
 
 
 def _refuse_foreign(out: Path) -> None:
@@ -138,6 +149,28 @@ def _given(request: Request, found: Found) -> Given | None:
         points = "with points" if given.xyz is not None else "points will be triangulated"
         say(f"poses as given by {given.source} ({len(given.cameras)} views, {points}); --poses none finds them anew")
     return given
+
+
+def _with_pose(given: Given, found: Found) -> Found:
+    """The views that the given poses know; the others are named and left out."""
+    known = cameras_of(given, found.views)
+    unknown = [view for view in found.views if view.stem not in known]
+    problems = [f"{view.files[-1]} is left out: {given.source} has no pose for it" for view in unknown]
+    for problem in problems:
+        say(f"  not used: {problem}")
+    return replace(
+        found, views=[view for view in found.views if view.stem in known], problems=[*found.problems, *problems]
+    )
+
+
+def _refuse_too_few(given: Given, posed: int, photographs: int, config: dict[str, Any]) -> None:
+    share = Config.model_validate(config).settings_for(DATASET).capture.min_posed
+    if posed < share * photographs:
+        raise UserError(
+            f"{given.source} has poses for {posed} of {photographs} photographs, and at least {share:.0%} are needed "
+            "(capture.min_posed); take the photographs without a pose out of the folder, or find poses anew with "
+            "--poses none"
+        )
 
 
 # the config
@@ -186,7 +219,8 @@ def _config(request: Request, scene: str, sizes: dict[str, tuple[int, int]]) -> 
     if request.settings:
         given = stage_settings(AllSettings, request.settings).model_dump(mode="json", exclude_unset=True)
         for name, values in given.items():
-            settings[name] = {**settings.get(name, {}), **values}
+            here = {key: os.path.abspath(values[key]) for key in FILES.get(name, ()) if values.get(key)}
+            settings[name] = {**settings.get(name, {}), **values, **here}
     block = {"root": "data", "scenes": [scene], "clean_twins": False, "held_views": False, "settings": settings}
     return {"dataset": DATASET, "build": row, "device": "auto", "datasets": {DATASET: block}, "variants": rows}
 
@@ -202,7 +236,6 @@ def write_config(path: Path, config: dict[str, Any]) -> None:
 
 def _targets(config: dict[str, Any], scene: str, row: str) -> list[str]:
     """What the workflow is asked for; a row that this folder cannot feed is refused here, before anything runs."""
-    from fujinsplat.rows.config import Config
     from fujinsplat.workflow import Plan
     from fujinsplat.workflow.check import missing_inputs
 
@@ -224,12 +257,28 @@ def _command(request: Request, out: Path, targets: list[str]) -> list[str]:
     return [*words, "--nolock", "--", *targets]
 
 
-def _snakemake(command: list[str], out: Path) -> None:
-    """Run it with a bar on a terminal and a line per step elsewhere; its own words go to a log."""
-    log = out / "snakemake.log"
+def _show_plan(command: list[str], out: Path) -> None:
+    """Name the steps that are left to do, or raise what stands in their way."""
+    log, end = out / "snakemake.log", command.index("--")
+    with log.open("w") as written:
+        words = [*command[:end], "--dry-run", *command[end:]]
+        done = subprocess.run(words, stdout=written, stderr=subprocess.STDOUT, env=_environment(), cwd=out, check=False)
+    if done.returncode:
+        raise UserError(in_own_names(_failure(log), out))
+    planned = set(re.findall(r"^(?:local)?rule (\w+):", log.read_text(errors="replace"), re.MULTILINE))
+    steps = [what for rule, what in DOING.items() if rule in planned]
+    say(f"what would run: {'; '.join(steps)}" if steps else "nothing is left to do")
+
+
+def _environment() -> dict[str, str]:
     environment = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
-    bar = None
+    return environment
+
+
+def _snakemake(command: list[str], out: Path) -> None:
+    """Run it with a bar on a terminal and a line per step elsewhere; its own words go to a log."""
+    log, bar = out / "snakemake.log", None
     before = signal.signal(signal.SIGTERM, _interrupt)
     with (
         log.open("w") as written,
@@ -238,7 +287,7 @@ def _snakemake(command: list[str], out: Path) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=environment,
+            env=_environment(),
             cwd=out,
             errors="replace",
         ) as process,

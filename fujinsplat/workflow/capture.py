@@ -62,18 +62,18 @@ class CapturePlan:
         switch, what = OPTIONAL[part]
         if getattr(self.plan.block(dataset), switch):
             return
-        rows = [
-            name
-            for name in self.plan.variants
-            if part in self.plan.row(name).supervision(self.plan.row_settings(dataset, name))
-        ]
+        asked = {name: self.plan.row_settings(dataset, name) for name in self.plan.variants}
+        rows = [name for name, settings in asked.items() if part in self.plan.row(name).supervision(settings)]
         build = f"the rows {', '.join(rows)} need" if rows else "what is asked for needs"
-        remedy = (
-            "build other rows, or name a controller (settings.controller.checkpoint) or a population "
-            "(settings.actions.population) that was made elsewhere"
-            if part == "clean"
-            else "ask for splats or the report instead of scores"
-        )
+        if part == "held":
+            remedy = "ask for splats or the report instead of scores"
+        elif rows and all(self.plan.row(name).oracle(asked[name]) for name in rows):
+            remedy = "build other rows"
+        else:
+            remedy = (
+                "build other rows, or name a controller (settings.controller.checkpoint) or a population "
+                "(settings.actions.population) that was made elsewhere"
+            )
         raise UserError(f"dataset {dataset} has {switch}: false, and {build} {what}; {remedy}")
 
     def base_checkpoint(self, wildcards) -> list[str]:

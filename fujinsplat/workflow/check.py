@@ -1,6 +1,7 @@
 """What a build needs of the disk, looked for before anything runs: folders, scenes, controllers, populations."""
 
 from pathlib import Path
+from typing import Any
 
 from fujinsplat.core.errors import UserError
 from fujinsplat.rows.config import Config
@@ -15,6 +16,7 @@ def missing_inputs(config: Config, folder: Path = Path()) -> list[str]:
     if not block.made_by_demo:
         problems += _scenes(config, folder)
     rows = {row: config.rows[row].settings(usual) for row in config.members()}
+    problems += _of_rows(config, rows)
     steered = [row for row, settings in rows.items() if "controller" in config.rows[row].opens(settings)]
     trained = [row for row in steered if not rows[row].controller.checkpoint]
     for row in steered:
@@ -25,8 +27,8 @@ def missing_inputs(config: Config, folder: Path = Path()) -> list[str]:
     external = block.external
     if trained and external is None:
         problems.append(
-            f"datasets.{name}: {', '.join(trained)} need a controller, and nothing to train it from; set external "
-            "(smoke-free RAW captures), or name one with settings.controller.checkpoint"
+            f"datasets.{name} has nothing to train the controller of {', '.join(trained)} from; set external "
+            "(smoke-free RAW captures), or name a controller with settings.controller.checkpoint"
         )
     elif trained and external and not _made_by_demo(config, external) and not (folder / external).is_dir():
         problems.append(f"datasets.{name}.external: {external} does not exist; fetch it, or correct the path")
@@ -38,6 +40,20 @@ def missing_inputs(config: Config, folder: Path = Path()) -> list[str]:
             f"datasets.{name} has clean_twins: false, so no population can be measured for {', '.join(trained)}; name "
             "one with settings.actions.population, or a controller with settings.controller.checkpoint"
         )
+    return problems
+
+
+def _of_rows(config: Config, rows: dict[str, Any]) -> list[str]:
+    """What rows that are asked for by name need of this machine, and what oracles need of the dataset."""
+    problems = []
+    for row, settings in rows.items():
+        if reason := config.rows[row].missing(settings):
+            problems.append(f"the row {row} cannot be built here: {reason}")
+        if config.rows[row].oracle(settings) and not config.datasets[config.dataset].clean_twins:
+            problems.append(
+                f"datasets.{config.dataset} has clean_twins: false, and the row {row} is made from clean twins; build "
+                "another row"
+            )
     return problems
 
 

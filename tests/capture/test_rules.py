@@ -69,4 +69,4 @@ def test_rows_that_need_clean_twins_of_a_dataset_without_them(mine):
     said = done.stdout + done.stderr
     assert done.returncode != 0 and "Traceback" not in said
     assert "dataset mine has clean_twins: false, and the rows expert_actions need clean twins; build other rows" in said
-    assert "set clean_twins: false" not in said
+    assert "set clean_twins: false" not in said and "name a controller" not in said, "no controller makes an oracle"

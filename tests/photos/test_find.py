@@ -135,6 +135,26 @@ def test_a_jpeg_by_any_of_its_names_is_one(tmp_path):
     assert len(part_views(find_scene(tmp_path, "scene"), "source")) == 4
 
 
+@pytest.mark.parametrize("kind", ["a.dng", "a.jpg", "progressive.jpg", "a.png"])
+def test_a_copy_that_broke_off_is_left_out_by_name_and_the_rest_goes_on(card, kind):
+    texture = np.random.default_rng(0).integers(0, 255, (64, 96, 3), np.uint8)
+    broken = card / f"broken{Path(kind).suffix}"
+    if broken.suffix == ".dng":
+        shot(card / "broken", raw=None)
+        write_dng(broken, texture[..., 0].astype(np.uint16) + 900)
+    else:
+        shot(card / "broken", rgb=None)
+        Image.fromarray(texture).save(broken, progressive=kind.startswith("progressive"))
+    whole = broken.read_bytes()
+    for share in (0.4, 0.7, 0.9):
+        broken.write_bytes(whole[: int(share * len(whole))])
+        found = find(card)
+        assert [view.stem for view in found.views] == ["IMG_0001", "IMG_0002", "IMG_0003"]
+        assert str(found.problems[0]).startswith(f"{broken} ") and "copy it" in found.problems[0]
+    broken.write_bytes(whole + b"\xff\xda and what a phone appends: \xff\xff\xff")
+    assert len(find(card).views) == 4 and not find(card).problems
+
+
 @pytest.mark.parametrize("suffix", [".bmp", ".GIF", ".psd"])
 def test_pictures_of_other_kinds_are_named_with_a_remedy(card, suffix):
     (card / f"IMG_0004{suffix}").write_bytes(b"a picture")

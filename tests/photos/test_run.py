@@ -1,12 +1,15 @@
 """How the one command runs the workflow: what it shows, what it says when a job fails, how it stops."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -14,6 +17,73 @@ from fujinsplat.core.errors import UserError
 from fujinsplat.photos.presets import CPU_GAUSSIANS, PIXELS_PER_GAUSSIAN, PRESETS, cpu_gaussians, settings_of
 from fujinsplat.photos.run import Request, _snakemake, in_own_names, run
 from fujinsplat.rows.registries import AllSettings
+
+
+@pytest.fixture(autouse=True)
+def only_prepared(monkeypatch):
+    """What is left to do is asked of Snakemake in test_command.py; here it is enough that the folder is prepared."""
+    monkeypatch.setattr("fujinsplat.photos.run._show_plan", lambda *_: None)
+
+
+def photographs(folder: Path, count: int = 3) -> Path:
+    from PIL import Image
+
+    folder.mkdir(parents=True)
+    for number in range(count):
+        Image.new("RGB", (90, 60)).save(folder / f"{number}.jpg")
+    return folder
+
+
+def test_what_is_asked_for_is_checked_before_anything_is_written(tmp_path):
+    folder, out = photographs(tmp_path / "trip"), tmp_path / "out"
+    wrong: dict[str, Any]
+    for wrong, words in (
+        ({"row": "fujinsplat"}, "the row fujinsplat needs more than photographs"),
+        ({"row": "clean_views"}, "the row clean_views needs more than photographs .*is made from clean twins"),
+        ({"row": "promptir"}, "the row promptir needs more than photographs .*cannot be built here"),
+        ({"row": "nonsense"}, "has no such row"),
+        ({"poses": tmp_path / "nowhere"}, "does not exist; name the folder of a COLMAP model"),
+        ({"settings": '{"nonsense": 1}'}, "is not a setting"),
+    ):
+        with pytest.raises(UserError, match=words):
+            run(Request(folder, out, plan=True, **wrong))
+        assert not out.exists()
+
+
+def test_files_that_settings_name_lie_where_the_command_is_typed(tmp_path, monkeypatch):
+    folder = photographs(tmp_path / "trip")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "c.safetensors").touch()
+    monkeypatch.chdir(tmp_path / "here")
+    run(
+        Request(
+            folder, Path("out"), row="fujinsplat", settings='{"controller": {"checkpoint": "c.safetensors"}}', plan=True
+        )
+    )
+    config = yaml.safe_load((tmp_path / "here" / "out" / "config.yaml").read_text())
+    named = config["datasets"]["photos"]["settings"]["controller"]["checkpoint"]
+    assert named == str(tmp_path / "here" / "c.safetensors")
+
+
+def test_photographs_that_given_poses_do_not_know_are_left_out_down_to_a_share(tmp_path, capsys):
+    folder = photographs(tmp_path / "trip", 8)
+    frames = [{"file_path": f"{n}.jpg", "transform_matrix": np.eye(4).tolist()} for n in range(8)]
+    poses = tmp_path / "transforms.json"
+
+    def known(count: int) -> None:
+        poses.write_text(json.dumps({"fl_x": 80.0, "w": 90, "h": 60, "frames": frames[:count]}))
+
+    known(4)
+    run(Request(folder, tmp_path / "out", poses, plan=True))
+    home = tmp_path / "out" / "data" / "trip"
+    assert sorted(link.name for link in (home / "train").iterdir()) == [f"{n}.jpg" for n in range(4)]
+    sentence = f"{folder / '7.jpg'} is left out: {poses} has no pose for it"
+    assert sentence in capsys.readouterr().err and sentence in json.loads((home / "left_out.json").read_text())
+    known(3)
+    with pytest.raises(UserError, match=r"poses for 3 of 8 photographs, and at least 50% .*--poses none"):
+        run(Request(folder, tmp_path / "other", poses, plan=True))
+    assert not (tmp_path / "other").exists()
+
 
 TALKS = """
 import sys

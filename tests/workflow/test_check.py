@@ -43,12 +43,28 @@ def test_a_root_or_scene_that_does_not_exist(config, tmp_path):
 def test_a_controller_that_is_missing_or_cannot_be_trained(config, tmp_path):
     config["build"] = "fujinsplat"
     said = told(config, tmp_path)
-    assert "fujinsplat need a controller, and nothing to train it from" in said
+    assert "datasets.mine has nothing to train the controller of fujinsplat from; set external" in said
     assert "no population can be measured" in said
     config["datasets"]["mine"]["settings"] = {"controller": {"checkpoint": "c.safetensors"}}
     assert "c.safetensors does not exist" in told(config, tmp_path)
     (tmp_path / "c.safetensors").touch()
     assert told(config, tmp_path) == ""
+
+
+def test_oracles_of_a_dataset_without_clean_twins(config, tmp_path):
+    config["build"] = "clean_views"
+    assert "clean_twins: false, and the row clean_views is made from clean twins; build another row" in told(
+        config, tmp_path
+    )
+    config["datasets"]["mine"]["clean_twins"] = True
+    assert told(config, tmp_path) == ""
+
+
+def test_a_restorer_without_its_weights(config, tmp_path):
+    config["build"] = "promptir"
+    assert "the row promptir cannot be built here: " in told(config, tmp_path)
+    config["build"] = "baselines"  # of a group, such rows are skipped with a word
+    assert "promptir" not in told(config, tmp_path)
 
 
 def test_captures_and_population_of_the_demo_are_made_on_the_way(config, tmp_path):

@@ -1,0 +1,66 @@
+"""Whether a file ends where its own structure says, without decoding it: copies from a card that broke off do not.
+
+A suspicion, not a verdict: makers' files state their lengths in ways of their own, so a decoder has the last word.
+"""
+
+import re
+from pathlib import Path
+
+# in a JPEG's picture data, a marker is 0xff and neither a stuffed zero, nor a restart, nor a fill byte
+MARKER = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])")
+START, END, SCAN = 0xD8, 0xD9, 0xDA
+
+
+def cut_short(path: Path) -> bool:
+    """Whether a JPEG, PNG or TIFF-like RAW file seems to end early; False for files of other kinds."""
+    with path.open("rb") as stream:
+        head = stream.read(8)
+    if head.startswith(b"\xff\xd8"):
+        return not _jpeg_ends(path.read_bytes())
+    if head.startswith(b"\x89PNG"):
+        return not _png_ends(path)
+    return head[:4] in (b"II*\0", b"MM\0*") and _tiff_beyond(path)
+
+
+def _jpeg_ends(data: bytes) -> bool:
+    """Whether the first picture of a JPEG reaches its end marker; what follows it (a film, a second picture) does not
+    count."""
+    place = 2
+    while (found := MARKER.search(data, place)) is not None:
+        if found[1][0] == END:
+            return True
+        length = int.from_bytes(data[found.end() : found.end() + 2], "big")
+        place = found.end() + max(length, 2)  # a segment says how long it is; picture data after a scan does not
+    return False
+
+
+def _png_ends(path: Path) -> bool:
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        place = 8
+        while place + 12 <= size:
+            stream.seek(place)
+            head = stream.read(8)
+            place += 12 + int.from_bytes(head[:4], "big")
+            if head[4:] == b"IEND":
+                return place <= size
+    return False
+
+
+def _tiff_beyond(path: Path) -> bool:
+    """Whether a picture of a TIFF-like file lies beyond the file's end."""
+    import logging
+
+    import tifffile
+
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)
+    size = path.stat().st_size
+    try:
+        with tifffile.TiffFile(path) as file:
+            pages = [
+                page for series in (file.pages, *(p.pages for p in file.pages if p.pages)) for page in series or ()
+            ]
+            ends = [a + b for page in pages for a, b in zip(page.dataoffsets, page.databytecounts, strict=False)]
+    except Exception:  # a structure that is broken itself: the decoder says what is wrong
+        return True
+    return max(ends, default=0) > size
