@@ -55,7 +55,8 @@ def _facts(content: Content) -> str:
     for metric, (name, unit, digits) in UNITS.items():
         if metric in content.averages:
             number = f"{content.averages[metric]:.{digits}f}"
-            cards.append(_fact(number, unit, f"{name}, mean over scenes"))
+            mean = ", mean over scenes" if len(content.scenes) > 1 else ""
+            cards.append(_fact(number, unit, f"{name}{mean}"))
     gains = [scene.gain for scene in content.scenes if scene.gain is not None]
     if gains and len(gains) == len(content.scenes):
         cards.append(_fact(f"{sum(gains) / len(gains):+.2f}", "dB", "over the base without correction"))

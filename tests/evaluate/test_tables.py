@@ -176,6 +176,14 @@ def test_seven_scenes_leave_out_the_excluded_one(realx3d):
     assert quoted["SmokeGS-R (its authors' repository)"] == "15.209", "the paper has no line of it"
 
 
+@pytest.mark.parametrize("count, words", [(1, "1 scene"), (2, "2 scenes")])
+def test_titles_count_scenes_as_people_do(realx3d, count, words):
+    results, outline = realx3d
+    few = outline.model_copy(update={"scenes": [s for s in SCENES if s != outline.excluded_from_seven][:count]})
+    assert build_table("overview", few, results).title.endswith(f", {words}")
+    assert f" over {words} of " in build_table("seven_scenes", few, results).title
+
+
 def test_run_time_comes_from_the_benchmarks(realx3d):
     results, outline = realx3d
     for scene in SCENES:

@@ -52,6 +52,10 @@ DIGITS = {"psnr": 2, "train_psnr": 2, "ssim": 3, "lpips": 3}
 LOWER_IS_BETTER = {"lpips"}
 
 
+def scenes(count: int) -> str:
+    return "1 scene" if count == 1 else f"{count} scenes"
+
+
 def measured(value: Value | None, metric: str) -> Cell:
     digits = DIGITS.get(metric, 2)
     return Cell(None, digits) if value is None else Cell(value.mean, digits, value.deviation)

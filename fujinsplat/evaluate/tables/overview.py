@@ -5,7 +5,7 @@ from pathlib import Path
 from fujinsplat.evaluate.collect import Metrics
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.paper import published
-from fujinsplat.evaluate.tables.model import Cell, Row, Table, measured
+from fujinsplat.evaluate.tables.model import Cell, Row, Table, measured, scenes
 
 SHOWN = {"psnr": "PSNR, held", "ssim": "SSIM", "lpips": "LPIPS", "train_psnr": "train PSNR"}
 
@@ -13,7 +13,7 @@ SHOWN = {"psnr": "PSNR, held", "ssim": "SSIM", "lpips": "LPIPS", "train_psnr": "
 def overview(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """Means over scenes; the paper's PSNR, for RealX3D, in a column of its own."""
     headers = ["Variant", "Row", *SHOWN.values(), "Seeds", "RealX3D (paper): PSNR"]
-    table = Table("overview", f"All rows on {outline.dataset}, {len(outline.scenes)} scenes", headers)
+    table = Table("overview", f"All rows on {outline.dataset}, {scenes(len(outline.scenes))}", headers)
     table.caption = "Means over scenes of the held views; oracles use clean twins of the views they are trained on."
     table.published = frozenset([len(headers) - 1])
     for name, row in outline.rows.items():

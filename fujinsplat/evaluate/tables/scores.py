@@ -13,7 +13,7 @@ from fujinsplat.evaluate.collect import Metrics, Value
 from fujinsplat.evaluate.outline import Outline
 from fujinsplat.evaluate.paper import is_published_dataset, line, published, quoted
 from fujinsplat.evaluate.tables.baselines import QUOTED, RUN, WITH_MEDIUM, compared
-from fujinsplat.evaluate.tables.model import DIGITS, Cell, Row, Table, measured, rank
+from fujinsplat.evaluate.tables.model import DIGITS, Cell, Row, Table, measured, rank, scenes
 
 METRICS = ("psnr", "ssim", "lpips")
 ARROWS = {"psnr": "PSNR ↑", "ssim": "SSIM ↑", "lpips": "LPIPS ↓", "train_psnr": "Train PSNR ↑"}
@@ -88,10 +88,10 @@ def _measured_cells(outline: Outline, metrics: Metrics, name: str, metric: str) 
 def seven_scenes(outline: Outline, metrics: Metrics, results: Path) -> Table:
     """The challenge comparison: mean PSNR without the excluded scene, with run time and model calls."""
     kept = [scene for scene in outline.scenes if scene != outline.excluded_from_seven]
-    without = f"without {outline.excluded_from_seven}" if len(kept) < len(outline.scenes) else "all of them"
+    without = f"without {outline.excluded_from_seven}" if len(kept) < len(outline.scenes) else "none left out"
     headers = ["Method", "PSNR ↑", "Run time per scene", f"{PAPER}: PSNR ↑", f"{PAPER}: run time", "MLLM"]
     headers.append("Calls per view")
-    table = Table("seven_scenes", f"Comparison over {len(kept)} scenes of {outline.dataset}, {without}", headers)
+    table = Table("seven_scenes", f"Comparison over {scenes(len(kept))} of {outline.dataset}, {without}", headers)
     table.caption = (
         "Challenge entries are as they reported themselves; run times come from different machines. " + COUNTED
     )
