@@ -88,14 +88,14 @@ def rasteriser(torch) -> Finding:
 
 def compilers(torch) -> Iterator[Finding]:
     """What compiles gsplat's kernels; needed at set-up alone."""
-    compiler, host = gpu.nvcc(), gpu.host_compiler()
+    wanted = torch.version.cuda.split(".")[0]
+    compiler, host = gpu.nvcc(int(wanted)), gpu.host_compiler()
     if compiler is None:
         remedy = "load or install the CUDA toolkit: `module load cuda`, or conda's cuda-toolkit; or set CUDA_HOME"
         yield Finding("nvcc", "not in CUDA_HOME, PATH, /usr/local/cuda or beside Python", NOTE, remedy)
         release = None
     else:
         release = gpu.release(compiler)
-        wanted = torch.version.cuda.split(".")[0]
         other = release is not None and str(release[0]) != wanted
         text = f"{'.'.join(map(str, release)) if release else 'version unknown'} ({compiler})"
         remedy = f"torch is built for CUDA {torch.version.cuda}: name such a toolkit in CUDA_HOME" if other else ""

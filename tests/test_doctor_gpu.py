@@ -25,7 +25,7 @@ def machine(monkeypatch):
     def describe(driver="560.35.3", cards=(V100,), nvcc=Path("/x/nvcc"), release=(12, 6), gcc=12, compiled="7.0"):
         monkeypatch.setattr(gpu, "driver", lambda: driver)
         monkeypatch.setattr(gpu, "cards", lambda: list(cards))
-        monkeypatch.setattr(gpu, "nvcc", lambda: nvcc)
+        monkeypatch.setattr(gpu, "nvcc", lambda major=None: nvcc)
         monkeypatch.setattr(gpu, "release", lambda compiler: release)
         monkeypatch.setattr(gpu, "host_compiler", lambda: gcc and ("/usr/bin/g++", gcc))
         monkeypatch.setattr(gsplat_cuda, "compiled_for", lambda: compiled)

@@ -100,16 +100,26 @@ def compile_kernels() -> None:
 
 def build_environment(where: Path, wanted: str) -> dict[str, str]:
     """Environment variables of the compilation: its compiler, its architectures, its folder."""
-    compiler = gpu.nvcc()
+    import torch
+
+    cuda = torch.version.cuda or ""
+    major = cuda.split(".")[0]
+    compiler = gpu.nvcc(int(major) if major else None)
     if compiler is None:
         raise UserError(
             "gsplat's CUDA kernels cannot be compiled: there is no nvcc in CUDA_HOME, PATH, /usr/local/cuda or beside "
             "Python; load or install the CUDA toolkit (`module load cuda`, or conda's cuda-toolkit) and start again"
         )
+    release = gpu.release(compiler)
+    if major and release and str(release[0]) != major:
+        raise UserError(
+            f"gsplat's CUDA kernels cannot be compiled: {compiler} is of CUDA {gpu.dotted(release)} and torch is built "
+            f"for CUDA {cuda}; load or install a toolkit of CUDA {major}, name it in CUDA_HOME and start again"
+        )
     host = gpu.host_compiler()
     if host is None:
         raise UserError("gsplat's CUDA kernels cannot be compiled: there is no g++; install gcc, or name one in CXX")
-    home = compiler.resolve().parents[1]
+    home = gpu.toolkit(compiler)
     cores = len(os.sched_getaffinity(0))
     found = {
         "CUDA_HOME": str(home),
@@ -120,6 +130,9 @@ def build_environment(where: Path, wanted: str) -> dict[str, str]:
         "MAX_JOBS": os.environ.get("MAX_JOBS", str(max(1, min(cores, _jobs())))),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), str(home / "bin"), os.environ.get("PATH", "")]),
     }
+    headers = gpu.headers(home)
+    if headers not in (None, home / "include"):
+        found["CUDA_INC_PATH"] = str(headers)  # conda's: torch looks into the toolkit's own folder alone
     links = _links(home, where)
     if links:
         found["LIBRARY_PATH"] = os.pathsep.join(filter(None, [str(links), os.environ.get("LIBRARY_PATH")]))

@@ -254,23 +254,50 @@ def is_full(error: RuntimeError) -> bool:
 # compiling for it
 
 
-def nvcc() -> Path | None:
-    """The CUDA compiler: CUDA_HOME, then PATH, the usual folders, and the one pip or conda has put beside Python."""
+def nvcc(major: int | None = None) -> Path | None:
+    """The CUDA compiler: CUDA_HOME, then PATH, the usual folders, and the one pip or conda has put beside Python.
+
+    Unless CUDA_HOME names one, the first of the CUDA release `major` is taken, where there is one.
+    """
     homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
-    candidates = [Path(home) / "bin" / "nvcc" for home in homes if home]
+    named = _programs([Path(home) / "bin" / "nvcc" for home in homes if home])
+    if named:
+        return named[0]
     on_path = shutil.which("nvcc")
-    candidates += [Path(on_path)] if on_path else []
+    candidates = [Path(on_path)] if on_path else []
     for pattern in TOOLKITS:
         candidates += [Path(folder) / "bin" / "nvcc" for folder in sorted(glob(pattern), reverse=True)]
     candidates.append(Path(sys.prefix) / "bin" / "nvcc")
     for folder in sys.path:
         candidates += sorted(Path(folder or ".").glob("nvidia/*/bin/nvcc"), reverse=True)
-    return next((path for path in candidates if path.is_file() and os.access(path, os.X_OK)), None)
+    found = _programs(candidates)
+    fitting = (path for path in found if major is not None and (release(path) or (0,))[0] == major)
+    return next(fitting, found[0] if found else None)
+
+
+def _programs(paths: list[Path]) -> list[Path]:
+    return [path for path in paths if path.is_file() and os.access(path, os.X_OK)]
+
+
+def toolkit(compiler: Path) -> Path:
+    """The folder of a compiler's toolkit: above its `bin`, or where a script that stands for it says it is at home."""
+    above = compiler.resolve().parents[1]
+    if headers(above) is None:
+        said = re.search(r"^#\$ TOP=(.+)$", _said(str(compiler), "--dryrun", "-E", "-x", "cu", os.devnull), re.M)
+        home = Path(said.group(1).strip()).resolve() if said else above
+        return home if headers(home) else above
+    return above
+
+
+def headers(home: Path) -> Path | None:
+    """The folder of a toolkit's headers; conda keeps them apart by target."""
+    folders = [home / "include", *sorted(home.glob("targets/*/include"))]
+    return next((folder for folder in folders if (folder / "cuda_runtime.h").is_file()), None)
 
 
 def release(compiler: Path) -> tuple[int, int] | None:
     """(major, minor) of an nvcc."""
-    found = re.search(r"release (\d+)\.(\d+)", _version(str(compiler)))
+    found = re.search(r"release (\d+)\.(\d+)", _said(str(compiler), "--version"))
     return (int(found.group(1)), int(found.group(2))) if found else None
 
 
@@ -279,7 +306,7 @@ def host_compiler() -> tuple[str, int] | None:
     program = shutil.which(os.environ.get("CXX") or "g++")
     if program is None:
         return None
-    found = re.search(r"\b(\d+)\.\d+\.\d+\b", _version(program))
+    found = re.search(r"\b(\d+)\.\d+\.\d+\b", _said(program, "--version"))
     return program, int(found.group(1)) if found else 0
 
 
@@ -288,11 +315,12 @@ def newest_gcc(cuda: tuple[int, int]) -> int:
     return max((gcc for known, gcc in NEWEST_GCC.items() if known <= cuda), default=0)
 
 
-def _version(program: str) -> str:
+def _said(*command: str) -> str:
     try:
-        return subprocess.run([program, "--version"], capture_output=True, text=True, timeout=PATIENCE).stdout
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except (OSError, subprocess.SubprocessError):
         return ""
+    return done.stdout + done.stderr
 
 
 if __name__ == "__main__":  # for the Makefile, before there is an environment: the torch build for this machine's cards

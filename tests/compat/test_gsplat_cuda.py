@@ -33,7 +33,7 @@ def place(tmp_path, monkeypatch) -> Path:
     """A folder for the kernels, a toolkit, no cards."""
     monkeypatch.setattr(gsplat_cuda, "folder", lambda: tmp_path / "kernels")
     monkeypatch.setattr(gpu, "cards", list)
-    monkeypatch.setattr(gpu, "nvcc", lambda: executable(tmp_path / "cuda" / "bin" / "nvcc"))
+    monkeypatch.setattr(gpu, "nvcc", lambda major=None: executable(tmp_path / "cuda" / "bin" / "nvcc"))
     monkeypatch.delenv("TORCH_CUDA_ARCH_LIST", raising=False)
     return tmp_path / "kernels"
 
@@ -70,7 +70,7 @@ def test_processes_side_by_side_compile_once(place, monkeypatch):
     script = (
         "from pathlib import Path\nfrom fujinsplat.compat import gsplat_cuda as g\nfrom fujinsplat.core import gpu\n"
         f"g.folder = lambda: Path({str(place)!r})\ng.COMPILE = {slow!r}\ngpu.cards = list\n"
-        f"gpu.nvcc = lambda: Path({str(gpu.nvcc())!r})\ng.compile_kernels()\n"
+        f"gpu.nvcc = lambda major=None: Path({str(gpu.nvcc())!r})\ng.compile_kernels()\n"
     )
     running = [subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate(timeout=120)[1] for process in running]
@@ -79,13 +79,37 @@ def test_processes_side_by_side_compile_once(place, monkeypatch):
 
 
 def test_no_compiler_is_one_sentence(place, monkeypatch):
-    monkeypatch.setattr(gpu, "nvcc", lambda: None)
+    monkeypatch.setattr(gpu, "nvcc", lambda major=None: None)
     with pytest.raises(UserError, match=r"there is no nvcc .* install the CUDA toolkit"):
         gsplat_cuda.compile_kernels()
-    monkeypatch.setattr(gpu, "nvcc", lambda: place.parent / "cuda" / "bin" / "nvcc")
+    monkeypatch.setattr(gpu, "nvcc", lambda major=None: place.parent / "cuda" / "bin" / "nvcc")
     monkeypatch.setattr(gpu, "host_compiler", lambda: None)
     with pytest.raises(UserError, match=r"there is no g\+\+"):
         gsplat_cuda.compile_kernels()
+
+
+def test_a_compiler_of_another_release_than_torchs_is_one_sentence(place, monkeypatch):
+    monkeypatch.setattr(torch.version, "cuda", "12.6")
+    release = executable(
+        place.parent / "cuda" / "bin" / "nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'"
+    )
+    monkeypatch.setattr(gpu, "nvcc", lambda major=None: release)
+    with pytest.raises(UserError, match=r"nvcc is of CUDA 13\.0 and torch is built for CUDA 12\.6; .* CUDA_HOME"):
+        gsplat_cuda.compile_kernels()
+    assert not (place / "build.log").exists()
+
+
+@pytest.mark.parametrize(
+    "include, given", [("include", None), ("targets/x86_64-linux/include", "targets/x86_64-linux/include")]
+)
+def test_torch_is_told_where_conda_keeps_the_headers(place, monkeypatch, include, given):
+    monkeypatch.delenv("CUDA_INC_PATH", raising=False)
+    home = place.parent / "cuda"
+    (home / include).mkdir(parents=True)
+    (home / include / "cuda_runtime.h").touch()
+    environment = gsplat_cuda.build_environment(place, "8.0")
+    assert environment["CUDA_HOME"] == str(home)
+    assert environment.get("CUDA_INC_PATH") == (given and str(home / given))
 
 
 def test_nvcc_calls_the_compiler_that_the_doctor_names(place, monkeypatch):
@@ -176,7 +200,7 @@ def test_what_is_installed_is_what_is_accepted():
 
 def test_the_toolkit_of_pip_gets_the_names_that_linkers_ask_for(tmp_path, monkeypatch):
     home = tmp_path / "nvidia" / "cu13"
-    monkeypatch.setattr(gpu, "nvcc", lambda: executable(home / "bin" / "nvcc"))
+    monkeypatch.setattr(gpu, "nvcc", lambda major=None: executable(home / "bin" / "nvcc"))
     (home / "lib").mkdir(parents=True)
     (home / "lib" / "libcudart.so.13").write_bytes(b"library")
     environment = gsplat_cuda.build_environment(tmp_path / "kernels", "12.0")

@@ -188,8 +188,24 @@ def test_nvcc_is_found_outside_the_path(tmp_path, monkeypatch):
     assert gpu.nvcc() == usual[1], "the newest of the usual folders"
     on_path = program(tmp_path / "nothing", "nvcc", "")
     assert gpu.nvcc() == on_path
+    assert gpu.nvcc(13) == pip, "the release that torch is built for"
+    assert gpu.nvcc(12) == on_path, "none says that it is one"
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda-12.4"))
-    assert gpu.nvcc() == usual[0], "what the user names comes first"
+    assert gpu.nvcc() == gpu.nvcc(13) == usual[0], "what the user names comes first"
+
+
+def test_a_toolkit_is_found_behind_a_script_that_stands_for_its_compiler(tmp_path):
+    """As clusters put one into PATH: nvcc itself says where it is at home."""
+    home = tmp_path / "cuda-13.0"
+    real = program(home / "bin", "nvcc", f"echo '#$ _HERE_={home}/bin' >&2; echo '#$ TOP={home}/bin/..' >&2")
+    script = program(tmp_path / "usr" / "bin", "nvcc", f'exec {real} "$@"')
+    assert gpu.toolkit(script) == tmp_path / "usr", "there is nothing there either"
+    (home / "include").mkdir()
+    (home / "include" / "cuda_runtime.h").touch()
+    assert gpu.toolkit(script) == gpu.toolkit(real) == home
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    assert gpu.toolkit(link) == home
 
 
 def test_gcc_that_nvcc_takes():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fujinsplat.core import gpu
+from fujinsplat.core import gpu, runtime
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.runtime import pick_device, use_arithmetic
 from fujinsplat.core.versions import vector_flags
@@ -52,6 +52,7 @@ def test_a_device_is_claimed_by_its_real_name(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(runtime, "_claims", held := [])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,2")
     assert [pick_device("auto"), pick_device("cuda")] == ["cuda:0", "cuda:1"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
@@ -60,6 +61,9 @@ def test_a_device_is_claimed_by_its_real_name(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
     assert pick_device("auto") == "cuda", "a batch system has chosen"
+    assert len(held) == 3
+    for lock in held:
+        lock.close()
 
 
 EXCLUSIVE = """
