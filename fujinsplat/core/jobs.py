@@ -101,10 +101,10 @@ def _stop(number: int, frame) -> None:
 
 
 def last_words(sentence: str) -> None:
-    """To standard error; when that is a log on a full disk, to the person's terminal as well."""
+    """To standard error; when nobody will find it in that log, to the person's terminal as well."""
     try:
         print(sentence, file=sys.stderr, flush=True)
-        said = not _log_is_full()
+        said = not _log_is_lost()
     except (OSError, ValueError):
         said = False
     if not said and (terminal := os.environ.get(TERMINAL)):
@@ -114,12 +114,14 @@ def last_words(sentence: str) -> None:
             pass
 
 
-def _log_is_full() -> bool:
-    """Whether standard error is a file on a disk without space: what was printed may not have arrived."""
+def _log_is_lost() -> bool:
+    """Whether standard error is a file on a disk without space, where what was printed may not have arrived, or one
+    that another run with the same results has deleted to begin its own."""
     try:
-        if not stat.S_ISREG(os.fstat(2).st_mode):
+        file = os.fstat(2)
+        if not stat.S_ISREG(file.st_mode):
             return False
         disk = os.fstatvfs(2)
     except OSError:
         return False
-    return disk.f_bavail * disk.f_frsize < 65536
+    return not file.st_nlink or disk.f_bavail * disk.f_frsize < 65536

@@ -28,6 +28,12 @@ def test_on_a_full_disk_the_sentence_goes_past_the_log(tmp_path):
     assert "fujinsplat: the dataset folder nowhere does not exist" in done.stderr
 
 
+def test_when_another_run_has_deleted_the_log_the_sentence_goes_past_it(tmp_path):
+    done = run(f"exec 4> log; rm log; {COMMAND} 3>&2 >&4 2>&4", tmp_path)
+    assert done.returncode == 2
+    assert "fujinsplat: the dataset folder nowhere does not exist" in done.stderr
+
+
 def test_otherwise_it_stands_in_the_log_alone(tmp_path):
     done = run(f"{COMMAND} 3>&2 > log 2>&1", tmp_path)
     assert done.returncode == 2 and done.stderr == ""
