@@ -59,6 +59,7 @@ PATHS = {
     "renders_source": "renders_source/{scene}/{variant}",
     "renders_medium": "renders_medium/{scene}/{variant}",
     # export: what leaves the house
+    "scene": "export/{scene}/{variant}/scene.ply",
     "cleared": "export/{scene}/{variant}/cleared",
     "turntable": "export/{scene}/{variant}/turntable.gif",
     "scene_page": "export/{scene}/{variant}/report.html",

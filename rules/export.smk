@@ -1,4 +1,4 @@
-# What leaves the house: a row's cleared views as a dataset for other programs, a turntable, a page of one scene.
+# What leaves the house: a row's cleared views as a dataset for other programs, its scene upright, a turntable, a page.
 
 
 rule export_dataset:
@@ -25,6 +25,19 @@ rule export_dataset:
             " --out {output:q}"
             " {params.light:q}"
         )
+
+
+rule export_scene:
+    input:
+        gaussians=rules.splat_train.output.ply,
+        cameras=rules.capture_source.output.cameras,
+    output:
+        at("scene"),
+    resources:
+        mem_mb=plan.grows(2000),
+        runtime=plan.grows(10),
+    shell:
+        plan.job("export scene" " {input.gaussians:q}" " --cameras {input.cameras:q}" " --out {output:q}")
 
 
 rule export_turntable:

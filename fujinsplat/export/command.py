@@ -36,6 +36,20 @@ def dataset(
 
 
 @app.command()
+def scene(
+    gaussians: Annotated[Path, typer.Argument(help="The row's PLY.")],
+    cameras: Cameras,
+    out: Annotated[Path, typer.Option(help="The PLY, upright.")],
+) -> None:
+    """The Gaussians upright, whatever the frame of the poses."""
+    from fujinsplat.core.progress import say
+    from fujinsplat.export.scene import write_scene
+
+    if angle := write_scene(gaussians, cameras, out):
+        say(f"scene.ply is turned upright by {angle:.0f} degrees; cleared/ keeps the axes of the given poses")
+
+
+@app.command()
 def turntable(
     model: Annotated[Path, typer.Option(help="the linear model (.safetensors)")],
     cameras: Cameras,

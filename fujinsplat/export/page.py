@@ -14,6 +14,7 @@ import numpy as np
 
 from fujinsplat.capture import SourceViews, read_cameras, read_points
 from fujinsplat.capture.layout import FOUND_POSES
+from fujinsplat.capture.motion.level import upright_turn
 from fujinsplat.core.files import atomic_file, read_json
 from fujinsplat.report.page import ASSETS as REPORT
 from fujinsplat.report.pictures import jpeg_url
@@ -145,13 +146,15 @@ def _smoke(given: Inputs) -> str:
 
 
 def _cameras(given: Inputs) -> str:
-    """Data of the 3D picture: camera centres and axes, and a sample of the points."""
+    """Data of the 3D picture: camera centres and axes, and a sample of the points, upright."""
     cameras = [camera.upright() for camera in read_cameras(given.cameras)]
     xyz, rgb = read_points(given.points)
     every = max(1, len(xyz) // POINTS)
-    poses = [np.linalg.inv(camera.viewmat) for camera in cameras]
+    turn = np.eye(4)
+    turn[:3, :3] = upright_turn(np.stack([camera.viewmat for camera in cameras]))
+    poses = [turn @ np.linalg.inv(camera.viewmat) for camera in cameras]
     data = {
-        "points": np.round(xyz[::every].astype(float), 3).tolist(),
+        "points": np.round(xyz[::every].astype(float) @ turn[:3, :3].T, 3).tolist(),
         "colours": rgb[::every].tolist(),
         "cameras": [
             {

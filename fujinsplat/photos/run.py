@@ -31,7 +31,7 @@ CHECKOUT = Path(__file__).parents[2]
 DATASET = "photos"
 # results by the names that paths.py has for them, and the short ones that the user sees
 PUBLISHED = {
-    "gaussians": "scene.ply",
+    "scene": "scene.ply",
     "view": "view.html",
     "turntable": "turntable.gif",
     "scene_page": "report.html",
@@ -58,6 +58,7 @@ DOING = {
     "splat_train": "the 3D scene (the longest part)",
     "render_source": "rendering at the photographs' poses",
     "report_view": "the interactive view",
+    "export_scene": "the scene, upright",
     "export_dataset": "the cleared views as a dataset",
     "export_turntable": "the turntable",
     "export_page": "the report",
@@ -67,6 +68,7 @@ TOLD = {
     "capture_poses": r".* have a pose, .*|.* is left out: .*|.* points triangulated .*",
     "capture_source": r"the camera corrects .*|RAW and RGB lie .*",
     "smoke_estimate": r"warning: .*|.* views, transmission .*",
+    "export_scene": r"scene.ply is turned .*",
     "report_view": r"no 3D view .*",
 }
 

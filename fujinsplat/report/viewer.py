@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from fujinsplat.capture import read_cameras
-from fujinsplat.capture.motion.level import up_direction
+from fujinsplat.capture.motion.level import upright_turn
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import atomic_file, atomic_folder, sha256
 from fujinsplat.core.progress import say
@@ -231,7 +231,7 @@ def _stage(views: list, centre: np.ndarray) -> tuple[np.ndarray, dict]:
     """
     views = [view.upright() for view in views]
     matrices = np.array([view.viewmat for view in views], np.float64)
-    upright = _turn(up_direction(matrices), np.array([0.0, -1.0, 0.0]))
+    upright = upright_turn(matrices)
     first = matrices[0]
     eye = -first[:3, :3].T @ first[:3, 3]
     forward = first[2, :3]
@@ -259,17 +259,6 @@ def _stage(views: list, centre: np.ndarray) -> tuple[np.ndarray, dict]:
         "startMode": "default",
     }
     return upright, settings
-
-
-def _turn(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """The smallest rotation that takes unit vector `start` to `end`."""
-    axis, cosine = np.cross(start, end), float(start @ end)
-    if cosine < -1 + 1e-9:  # opposite: half a turn about any axis across
-        across = np.cross(start, [1.0, 0, 0] if abs(start[0]) < 0.9 else [0, 1.0, 0])
-        across /= np.linalg.norm(across)
-        return 2 * np.outer(across, across) - np.eye(3)
-    cross = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
-    return np.eye(3) + cross + cross @ cross / (1 + cosine)
 
 
 def _euler(rotation: np.ndarray) -> tuple[float, float, float]:

@@ -61,6 +61,6 @@ class ExportPlan:
     def targets(self, dataset: str, scene: str, variant: str) -> list[str]:
         """Everything that one scene of one's own is made for."""
         row = {"dataset": dataset, "scene": scene, "variant": variant}
-        names = ["gaussians", "cleared", "turntable", "scene_page"]
+        names = ["scene", "cleared", "turntable", "scene_page"]
         viewer = ["view"] if self.plan.usual(dataset).report.viewer else []
         return [at(name, **row) for name in (*names, *viewer)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from fujinsplat.capture.motion.level import turn_to
 from fujinsplat.core.errors import UserError
 from fujinsplat.evaluate.tables.model import Cell, Row, Table
 from fujinsplat.report import viewer
@@ -201,7 +202,7 @@ def test_large_splats_are_packed_below_the_limit(scene, tool, monkeypatch):
 @pytest.mark.parametrize("up", [(0, 0, 1), (0, -1, 0), (0, 1, 0), (0.3, -0.5, 0.8)])
 def test_turning_upright(up):
     up = np.array(up) / np.linalg.norm(up)
-    turn = viewer._turn(up, np.array([0.0, -1.0, 0.0]))
+    turn = turn_to(up, np.array([0.0, -1.0, 0.0]))
     assert turn @ up == pytest.approx([0, -1, 0], abs=1e-12)
     assert np.linalg.det(turn) == pytest.approx(1)
     x, y, z = np.radians(viewer._euler(turn))

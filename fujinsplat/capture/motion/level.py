@@ -83,6 +83,23 @@ def _across(viewmats: np.ndarray, turns: np.ndarray) -> np.ndarray:
     return found if found @ mean > 0 else -found
 
 
+def upright_turn(viewmats: np.ndarray) -> np.ndarray:
+    """The smallest rotation [3, 3] of the world that brings cameras [V, 4, 4] of upright pictures upright: their up
+    becomes -y."""
+    return turn_to(up_direction(viewmats), np.array([0.0, -1.0, 0.0]))
+
+
+def turn_to(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The smallest rotation that takes unit vector `start` to `end`."""
+    axis, cosine = np.cross(start, end), float(start @ end)
+    if cosine < -1 + 1e-9:  # opposite: half a turn about any axis across
+        across = np.cross(start, [1.0, 0, 0] if abs(start[0]) < 0.9 else [0, 1.0, 0])
+        across /= np.linalg.norm(across)
+        return 2 * np.outer(across, across) - np.eye(3)
+    cross = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
+    return np.eye(3) + cross + cross @ cross / (1 + cosine)
+
+
 def levelled(poses: dict[str, np.ndarray], points: np.ndarray, turns: dict[str, int]) -> Similarity:
     """Upright, looking forward on average, its middle at the origin. `poses` are world to camera [4, 4] by stem,
     `points` [N, 3]."""
