@@ -24,7 +24,7 @@ def fetch(trained: Annotated[str, typer.Argument(help="indoor or outdoor: the pa
 @app.command()
 def folder(
     pictures: Annotated[Path, typer.Argument(help="Folder of 8-bit RGB pictures.")],
-    out: Annotated[Path, typer.Option(help="Folder of restored PNGs, replaced as a whole.")],
+    out: Annotated[Path, typer.Option(help="Folder of restored PNGs; those of an earlier run are replaced.")],
     scene: Annotated[str, typer.Option(help="Name that replaces {scene} in a command or folder.")] = "",
     settings: SettingsOption = None,
     threads: ThreadsOption = None,
@@ -39,7 +39,20 @@ def folder(
     from fujinsplat.restore.run import restore
     from fujinsplat.restore.settings import RestorerSettings
 
-    restored = restore(read_folder(pictures), stage_settings(RestorerSettings, settings), scene)
+    given = read_folder(pictures)
+    _check_place(out, pictures, {f"{stem}.png" for stem in given})
+    restored = restore(given, stage_settings(RestorerSettings, settings), scene)
     with atomic_folder(out) as made:
         write_pictures(restored, made)
     typer.echo(f"{len(restored)} pictures in {out}")
+
+
+def _check_place(out: Path, pictures: Path, names: set[str]) -> None:
+    """Nothing may lie in `out` but results of an earlier run: the folder is replaced as a whole."""
+    if pictures.resolve().is_relative_to(out.resolve()):
+        raise UserError(f"--out {out} is where the pictures themselves lie; name another folder")
+    if out.exists() and not out.is_dir():
+        raise UserError(f"--out {out} is no folder; name another one")
+    others = sorted(path.name for path in out.iterdir() if path.name not in names) if out.is_dir() else []
+    if others:
+        raise UserError(f"--out {out} holds {others[0]!r}, which would be lost; name a new folder, or empty it")

@@ -28,31 +28,45 @@ def write_pictures(pictures: dict[str, np.ndarray], folder: Path) -> None:
         Image.fromarray(picture).save(folder / f"{stem}.png")
 
 
-def read_restored(folder: Path, wanted: dict[str, tuple[int, int]], who: str) -> dict[str, np.ndarray]:
-    """The pictures of `folder`, one for each stem of `wanted` (stem to height and width); `who` made them."""
-    found = _pictures(folder, who)
+def read_restored(
+    folder: Path, wanted: dict[str, tuple[int, int]], who: str, named: str | None = None
+) -> dict[str, np.ndarray]:
+    """The pictures of `folder`, one for each stem of `wanted` (stem to height and width); `who` made them.
+
+    `named`: what sentences call a folder that is gone before they are read.
+    """
+    named = named or str(folder)
+    if not folder.is_dir():
+        raise UserError(f"{who}: {named} is no folder any more; the program has to write into the one that is there")
+    found = _pictures(folder, who, named)
     missing, extra = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     if missing:
-        raise UserError(f"{who}: no picture of {_listed(missing)} in {folder}; every source view needs one")
+        others = [f"the folder {path.name!r}" for path in sorted(folder.iterdir()) if path.is_dir()]
+        others += [_listed(extra)] if extra else []
+        beside = f" (there is {' and '.join(others)})" if others else ""
+        raise UserError(f"{who}: no picture of {_listed(missing)} in {named}{beside}; every view needs one of its name")
     if extra:
-        raise UserError(f"{who}: {_listed(extra)} in {folder} is no source view; remove it or correct the names")
-    return {stem: _read(found[stem], size, who) for stem, size in wanted.items()}
+        raise UserError(f"{who}: {_listed(extra)} in {named} is no view's name; remove it or correct the names")
+    return {stem: _read(found[stem], size, who, f"{named}/{found[stem].name}") for stem, size in wanted.items()}
 
 
 def read_folder(folder: Path) -> dict[str, np.ndarray]:
     """Every picture of a folder, by stem."""
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder; name one with pictures")
-    return {stem: _read(path, None, "restore") for stem, path in _pictures(folder, "restore").items()}
+    found = _pictures(folder, "restore", str(folder))
+    if not found:
+        raise UserError(f"{folder} holds no PNG, JPEG, BMP or TIFF; name a folder with pictures")
+    return {stem: _read(path, None, "restore", str(path)) for stem, path in found.items()}
 
 
-def _pictures(folder: Path, who: str) -> dict[str, Path]:
+def _pictures(folder: Path, who: str, named: str) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() not in SUFFIXES:
             continue
         if path.stem in found:
-            raise UserError(f"{who}: {found[path.stem].name} and {path.name} in {folder} are both named {path.stem!r}")
+            raise UserError(f"{who}: {found[path.stem].name} and {path.name} in {named} are both named {path.stem!r}")
         found[path.stem] = path
     return found
 
@@ -62,7 +76,7 @@ def _listed(names: list[str]) -> str:
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
 
 
-def _read(path: Path, size: tuple[int, int] | None, who: str) -> np.ndarray:
+def _read(path: Path, size: tuple[int, int] | None, who: str, named: str) -> np.ndarray:
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -70,17 +84,17 @@ def _read(path: Path, size: tuple[int, int] | None, who: str) -> np.ndarray:
             head = stream.read(PNG_DEPTH_AT + 1)
         with Image.open(path) as image:
             mode, picture = image.mode, np.asarray(image)
-    except (OSError, UnidentifiedImageError, SyntaxError) as error:
-        raise UserError(f"{who}: {path} cannot be read as a picture ({error}); restore it again") from None
+    except (OSError, UnidentifiedImageError, SyntaxError, Image.DecompressionBombError) as error:
+        raise UserError(f"{who}: {named} cannot be read as a picture ({error}); restore it again") from None
     # the reader halves the depth of 16-bit PNGs without a word
     deep = head.startswith(PNG_SIGNATURE) and head[PNG_DEPTH_AT] != 8
     if mode != "RGB" or picture.dtype != np.uint8 or deep:
         depth = "16-bit" if deep else mode
-        raise UserError(f"{who}: {path} is {depth}, not 8-bit RGB; save it as 8-bit RGB")
+        raise UserError(f"{who}: {named} is {depth}, not 8-bit RGB; save it as 8-bit RGB")
     if size is not None and picture.shape[:2] != size:
         (high, wide), (has_high, has_wide) = size, picture.shape[:2]
         raise UserError(
-            f"{who}: {path} has {has_wide} x {has_high} pixels and its view {wide} x {high}; "
+            f"{who}: {named} has {has_wide} x {has_high} pixels and its view {wide} x {high}; "
             "restore at full size (pad instead of cropping)"
         )
     return picture
@@ -89,9 +103,7 @@ def _read(path: Path, size: tuple[int, int] | None, who: str) -> np.ndarray:
 def by_folder(pictures: dict[str, np.ndarray], by: RestorerSettings, scene: str) -> dict[str, np.ndarray]:
     assert by.folder is not None
     folder = Path(by.folder.replace("{scene}", scene)).expanduser()
-    if not folder.is_dir():
-        raise UserError(f"the folder of restored pictures {folder} does not exist; restore the pictures into it")
-    return read_restored(folder, {stem: picture.shape[:2] for stem, picture in pictures.items()}, "restorer")
+    return read_restored(folder, {stem: picture.shape[:2] for stem, picture in pictures.items()}, f"restorer {by.by}")
 
 
 def arguments(by: RestorerSettings, scene: str, given: Path, made: Path) -> list[str]:
@@ -120,9 +132,9 @@ def by_command(pictures: dict[str, np.ndarray], by: RestorerSettings, scene: str
         made.mkdir()
         write_pictures(pictures, given)
         parts = arguments(by, scene, given, made)
-        who = f"restorer {Path(parts[0]).name}"
-        run_program(parts, by.directory, by.minutes, f"{who} of scene {scene}" if scene else who)
-        return read_restored(made, {stem: picture.shape[:2] for stem, picture in pictures.items()}, who)
+        who = f"restorer {by.by} ({Path(parts[0]).name})" + (f" of scene {scene}" if scene else "")
+        run_program(parts, by.directory, by.minutes, who)
+        return read_restored(made, {stem: picture.shape[:2] for stem, picture in pictures.items()}, who, "{output}")
 
 
 def run_program(parts: list[str], directory: str | None, minutes: float, who: str) -> None:
@@ -130,10 +142,13 @@ def run_program(parts: list[str], directory: str | None, minutes: float, who: st
 
     It has a session of its own, so that what it started ends with it when time is up or this process is stopped.
     """
+    where = None if directory is None else Path(directory).expanduser()
+    if where is not None and not where.is_dir():
+        raise UserError(f"{who}: its `directory` {directory} is no folder; correct the path")
     try:
         process = subprocess.Popen(
             parts,
-            cwd=directory,
+            cwd=where,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

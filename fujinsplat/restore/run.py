@@ -80,7 +80,7 @@ def unavailable(by: RestorerSettings, scene: str = "") -> str | None:
     if by.folder is not None:
         folder = Path(by.folder.replace("{scene}", scene)).expanduser()
         if scene and not folder.is_dir():
-            return f"the folder of restored pictures {folder} does not exist"
+            return f"the folder of restored pictures {folder} does not exist; restore the pictures into it"
     if by.weights is not None and not Path(by.weights).expanduser().is_file():
         return f"the restorer's weights {by.weights} do not exist; correct the path"
     return None

@@ -32,7 +32,7 @@ class RestorerSettings(Settings):
     )
     directory: str | None = setting(None, "where the command is started; the current folder when left out")
     minutes: Positive = setting(600, "time that the command may take for one scene")
-    folder: str | None = setting(None, "folder of restored pictures, named as the views are; {scene} is replaced")
+    folder: str | None = setting(None, "folder of restored pictures, named as the views are; its {scene} is replaced")
     window: Annotated[int, Field(ge=1)] = setting(15, "dark_channel: side of the window (He et al. 2009)")
     omega: Fraction = setting(0.95, "dark_channel: share of the haze that is removed (He et al. 2009)")
     floor: Positive = setting(0.1, "dark_channel: smallest transmission (He et al. 2009)")
@@ -49,6 +49,14 @@ class RestorerSettings(Settings):
             raise ValueError("both `command` and `folder` are given; choose one")
         if self.command is not None and not all(part in self.command for part in ("{input}", "{output}")):
             raise ValueError("`command` must say where {input} and {output} stand among its arguments")
+        if "{weights}" in (self.command or "") and self.weights is None:
+            raise ValueError(
+                "`command` has {weights}, and no `weights` are given; name the file, or write its path out"
+            )
+        if self.folder is not None and "{scene}" not in self.folder:  # views of all scenes have the same names
+            raise ValueError(
+                "`folder` must say where {scene} stands in its path, so that no scene gets another's pictures"
+            )
         if self.sha256 is not None and self.weights is None and self.by != "maxim":  # maxim finds what was fetched
             raise ValueError("`sha256` is given without `weights`, so nothing would be checked; name the weights file")
         return self

@@ -39,9 +39,10 @@ def run(inputs, outputs, own) -> None:
         for kind in KINDS:
             (made / kind).mkdir(parents=True)
         parts = filled(own.command, {"{input}": str(given), "{output}": str(made), "{scene}": scene})
-        run_program(parts, own.directory, own.minutes, f"{Path(parts[0]).name} of scene {scene}")
+        who = f"the program {Path(parts[0]).name} of scene {scene}"
+        run_program(parts, own.directory, own.minutes, who)
         wanted = {camera.stem: (camera.height, camera.width) for camera in (*source, *held)}
-        pictures = {kind: read_restored(made / kind, wanted, Path(parts[0]).name) for kind in KINDS}
+        pictures = {kind: read_restored(made / kind, wanted, who, f"{{output}}/{kind}") for kind in KINDS}
     tensors = {f"{kind}/{stem}": p for kind, found in pictures.items() for stem, p in found.items()}
     write_tensors(outputs.model, tensors, {"colour": "pictures", "command": own.command})
     _write_nothing(outputs, len(source), time.monotonic() - started)

@@ -114,7 +114,7 @@ def test_a_program_gets_and_gives_the_same_names(pictures):
     [
         ("raise SystemExit('no more memory')", "failed with code 1: no more memory"),
         (f"{COPY}; import os; os.remove(sys.argv[2] + '/0002.png')", "no picture of '0002'"),
-        (f"{COPY}; shutil.copy(sys.argv[1] + '/0001.png', sys.argv[2] + '/9.png')", "'9' in .* is no source view"),
+        (f"{COPY}; shutil.copy(sys.argv[1] + '/0001.png', sys.argv[2] + '/9.png')", "'9' in {output} is no view"),
         (f"{COPY}; shutil.copy(sys.argv[1] + '/0001.png', sys.argv[2] + '/0001.jpg')", "are both named '0001'"),
         (
             EACH.format("crop((0, 0, 16, 16))"),
@@ -125,6 +125,8 @@ def test_a_program_gets_and_gives_the_same_names(pictures):
             "is L, not 8-bit RGB",
         ),
         ("import sys; [open(sys.argv[2] + f'/000{i}.png', 'w').write('x') for i in (1, 2, 3)]", "cannot be read"),
+        ("import sys, shutil; shutil.copytree(sys.argv[1], sys.argv[2] + '/out')", "there is the folder 'out'"),
+        ("import sys, shutil; shutil.rmtree(sys.argv[2])", "{output} is no folder any more"),
     ],
 )  # fmt: skip
 def test_a_program_that_goes_wrong_is_one_sentence(pictures, code, sentence):
@@ -145,7 +147,7 @@ def test_sixteen_bits_are_refused(tmp_path, pictures):
         data = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
         (tmp_path / f"{stem}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + data)
     with pytest.raises(UserError, match="is 16-bit, not 8-bit RGB"):
-        restore(pictures, RestorerSettings(by="convir", folder=str(tmp_path)))
+        restore(pictures, RestorerSettings(by="convir", folder=str(tmp_path.parent / "{scene}")), tmp_path.name)
 
 
 def test_a_folder_is_read_scene_by_scene(tmp_path, pictures):
@@ -181,6 +183,9 @@ def test_a_program_that_is_not_there(pictures):
     by = RestorerSettings(by="other", command="/nowhere/restore {input} {output}")
     with pytest.raises(UserError, match="cannot be started"):
         restore(pictures, by, "Kochi")
+    by = RestorerSettings(by="other", command=f"{sys.executable} {{input}} {{output}}", directory="/nowhere")
+    with pytest.raises(UserError, match="its `directory` /nowhere is no folder"):
+        restore(pictures, by, "Kochi")
 
 
 def test_contradictions_are_refused():
@@ -188,6 +193,10 @@ def test_contradictions_are_refused():
         RestorerSettings(by="other", command="restore {input}")
     with pytest.raises(ValidationError, match="choose one"):
         RestorerSettings(by="convir", command="r {input} {output}", folder="x")
+    with pytest.raises(ValidationError, match="no `weights` are given"):
+        RestorerSettings(by="convir", command="r {input} {output} {weights}")
+    with pytest.raises(ValidationError, match="so that no scene gets another's pictures"):
+        RestorerSettings(by="convir", folder="restored")
     with pytest.raises(ValidationError, match="is a method of ours"):
         RestorerSettings(by="dark_channel", folder="x")
 
@@ -199,10 +208,37 @@ def test_a_checksum_is_never_ignored(tmp_path, pictures):
     (tmp_path / "w.pth").write_text("weights")
     for stem, picture in pictures.items():
         Image.fromarray(picture).save(tmp_path / f"{stem}.png")
-    for more in ({"folder": str(tmp_path)}, {"command": f'{sys.executable} -c "{COPY}" {{input}} {{output}}'}):
+    for more in (
+        {"folder": str(tmp_path.parent / "{scene}")},
+        {"command": f'{sys.executable} -c "{COPY}" {{input}} {{output}}'},
+    ):
         by = RestorerSettings(by="convir", weights=str(tmp_path / "w.pth"), sha256="0" * 64, **more)
         with pytest.raises(UserError, match=r"w\.pth has the checksum"):
-            restore(pictures, by)
+            restore(pictures, by, tmp_path.name)
+
+
+def test_a_folder_of_results_takes_nothing_else_away(tmp_path, pictures):
+    from typer.testing import CliRunner
+
+    from fujinsplat.restore.command import app
+
+    given, made = tmp_path / "given", tmp_path / "made"
+    given.mkdir()
+    for stem, picture in pictures.items():
+        Image.fromarray(picture).save(given / f"{stem}.png")
+    before = {path.name: path.read_bytes() for path in given.iterdir()}
+
+    def run(out: Path) -> str | None:
+        error = CliRunner().invoke(app, ["folder", str(given), "--out", str(out)]).exception
+        return None if error is None else str(error)
+
+    assert "where the pictures themselves lie" in (run(given) or "")
+    assert "where the pictures themselves lie" in (run(tmp_path) or "")
+    assert run(made) is None and run(made) is None, "results of an earlier run are replaced"
+    (made / "notes.txt").write_text("mine")
+    assert "'notes.txt', which would be lost" in (run(made) or "")
+    assert (made / "notes.txt").read_text() == "mine"
+    assert {path.name: path.read_bytes() for path in given.iterdir()} == before
 
 
 # the documented command lines
