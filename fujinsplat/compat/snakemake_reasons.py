@@ -69,7 +69,15 @@ def _differences(old: Any, new: Any, place: str = "") -> Iterator[str]:
         for key in sorted(old.keys() | new.keys()):
             yield from _differences(old.get(key, ABSENT), new.get(key, ABSENT), f"{place}.{key}".lstrip("."))
     elif old != new:
-        yield _pair(place, old, new)
+        lists = isinstance(old, list) and isinstance(new, list)
+        yield _pair(place, *((_only(old, new), _only(new, old)) if lists else (old, new)))
+
+
+def _only(items: list, others: list) -> Any:
+    """What one list has and the other has not; all of it where they differ in their order alone."""
+    if all(item in others for item in items) and all(item in items for item in others):
+        return items
+    return [item for item in items if item not in others] or ABSENT
 
 
 def _pair(place: str, old: Any, new: Any) -> str:

@@ -17,6 +17,14 @@ def test_blocks_of_settings_are_compared_key_by_key():
     assert told == "K: 7, now 3; M: 16, now nothing; iterations: 150, now 200; lr.sh: 1, now null"
 
 
+def test_of_lists_the_items_are_told_that_only_one_has():
+    same = [f"scene {number}" for number in range(100)]
+    told = changes(recorded({"scenes": [*same, "a"]}), recorded({"scenes": [*same, "b", "c"]}))
+    assert told == 'scenes: ["a"], now ["b", "c"]'
+    assert changes(recorded({"scenes": same}), recorded({"scenes": [*same, "d"]})) == 'scenes: nothing, now ["d"]'
+    assert changes(recorded({"x": [1, 2]}), recorded({"x": [2, 1]})) == "x: [1, 2], now [2, 1]"
+
+
 def test_a_long_text_is_cut_and_many_differences_are_counted():
     old = {f"key{number}": number for number in range(20)} | {"long": "x" * 10_000}
     told = changes(recorded(old), recorded({name: "y" * 10_000 for name in old}))
