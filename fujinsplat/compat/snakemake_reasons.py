@@ -68,9 +68,10 @@ def _differences(old: Any, new: Any, place: str = "") -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
             yield from _differences(old.get(key, ABSENT), new.get(key, ABSENT), f"{place}.{key}".lstrip("."))
+    elif isinstance(old, list) and isinstance(new, list) and old != new:
+        yield _pair(place, _only(old, new), _only(new, old))
     elif old != new:
-        lists = isinstance(old, list) and isinstance(new, list)
-        yield _pair(place, *((_only(old, new), _only(new, old)) if lists else (old, new)))
+        yield _pair(place, old, new)
 
 
 def _only(items: list, others: list) -> Any:
