@@ -3,10 +3,13 @@
 `plan.job` describes the job in the environment; a command that a person types has no description and none of this.
 """
 
+import glob
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import stat
 import sys
 import tempfile
@@ -15,10 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fujinsplat.core.boundary import Boundary, find_links
-from fujinsplat.core.claims import holding
+from fujinsplat.core.claims import born, holding
 
 JOB, PARENT, LOG = "FUJINSPLAT_JOB", "FUJINSPLAT_PARENT", "FUJINSPLAT_LOG"
 TERMINAL = "FUJINSPLAT_TERMINAL"  # a file descriptor: standard error of the Snakemake that runs the job
+
+TEMPORARY = re.compile(r"fujinsplat-.+-(?P<pid>\d+)-(?P<born>\w+)-\w{8}")  # a job's folder: machine, process, its start
 
 
 @contextmanager
@@ -76,9 +81,10 @@ def _boundary(job: dict) -> Boundary:
 
 @contextmanager
 def _own_temporary_folder() -> Iterator[None]:
-    """Temporary files in a folder of this job's own, which goes with it."""
+    """Temporary files in a folder of this job's own, which goes with it; those of killed jobs go now."""
+    sweep_temporary(Path(tempfile.gettempdir()))
     try:
-        folder = tempfile.mkdtemp(prefix="fujinsplat-")
+        folder = tempfile.mkdtemp(prefix=f"fujinsplat-{socket.gethostname()}-{os.getpid()}-{born(os.getpid())}-")
     except OSError:
         yield  # a full disk: let the command itself say what it cannot write
         return
@@ -93,6 +99,18 @@ def _own_temporary_folder() -> Iterator[None]:
         if before is not None:
             os.environ["TMPDIR"] = before
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep_temporary(place: Path) -> int:
+    """Remove the temporary folders of jobs of this machine and user whose processes are gone."""
+    dead = [
+        path
+        for path in place.glob(f"fujinsplat-{glob.escape(socket.gethostname())}-*")
+        if (named := TEMPORARY.fullmatch(path.name)) and born(int(named["pid"])) not in (named["born"], "unknown")
+    ]
+    for path in dead:
+        shutil.rmtree(path, ignore_errors=True)  # another user's stays
+    return len(dead)
 
 
 def _stop(number: int, frame) -> None:

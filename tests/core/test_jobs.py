@@ -1,14 +1,18 @@
 """The last sentence of a job reaches a person; errors of the operating system are told apart."""
 
 import errno
+import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from fujinsplat.core.claims import born
 from fujinsplat.core.files import explained
+from fujinsplat.core.jobs import JOB, sweep_temporary
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,3 +74,47 @@ def test_a_limit_on_the_size_of_files_is_recognised(tmp_path):
     done = run(f'ulimit -f 64; {sys.executable} -c "{script}"', tmp_path)
     assert "cannot write x.json: file too large; raise the limit on the size of files (ulimit -f)" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_temporary_folders_of_the_dead_go_and_no_others(tmp_path):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    mine, host = os.getpid(), socket.gethostname()
+    left = {
+        f"fujinsplat-{host}-{mine}-{born(mine)}-abcd_123": True,
+        f"fujinsplat-{host}-{mine}-1-abcd_123": False,  # another process of the same number
+        f"fujinsplat-{host}-{gone.pid}-1-abcd_123": False,
+        f"fujinsplat-elsewhere-{gone.pid}-1-abcd_123": True,
+        "fujinsplat-abcd_123": True,
+    }
+    for name in left:
+        (tmp_path / name / "inside").mkdir(parents=True)
+    assert sweep_temporary(tmp_path) == 2
+    assert {name: (tmp_path / name).is_dir() for name in left} == left
+
+
+def test_a_killed_jobs_temporary_folder_goes_at_the_next_start(tmp_path):
+    described = {"name": "x", "outputs": [f"{tmp_path}/out"], "results": f"{tmp_path}/r", "roots": [], "opens": []}
+    job = (
+        "import tempfile, time; from fujinsplat.core.jobs import as_a_job\n"
+        "with as_a_job():\n  print(tempfile.mkdtemp(), flush=True)\n  time.sleep({})\n"
+    )
+    environment = os.environ | {
+        "TMPDIR": str(tmp_path),
+        "XDG_CACHE_HOME": f"{tmp_path}/cache",
+        JOB: json.dumps(described),
+    }
+
+    def start(seconds: int) -> subprocess.Popen:
+        command = [sys.executable, "-c", job.replace("{}", str(seconds))]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+    with start(60) as killed:
+        assert killed.stdout is not None
+        folder = Path(killed.stdout.readline().strip())
+        killed.kill()
+    assert folder.is_dir() and folder.parent.parent == tmp_path
+    with start(0) as next_one:
+        next_one.communicate()
+    assert next_one.returncode == 0 and not folder.parent.exists()
+    assert not list(tmp_path.glob("fujinsplat-*"))
