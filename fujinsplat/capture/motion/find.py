@@ -166,13 +166,19 @@ def _features(
     extraction = pycolmap.FeatureExtractionOptions(num_threads=threads)
     extraction.sift.max_num_features = settings.features
     pycolmap.set_random_seed(settings.seed)
+    names = sorted(about["name"] for about in pictures.values())
+    mode = pycolmap.CameraMode.PER_IMAGE if per_view else pycolmap.CameraMode.PER_FOLDER
+    lenses = pycolmap.ImageReaderOptions(camera_model=settings.camera_model)
+    pycolmap.Database.open(str(database)).close()  # makes the file
     with _quiet():
+        # numbered by name first: threads would number them in the order in which they happen to end
+        pycolmap.import_images(str(database), str(place / "pictures"), mode, image_names=names, options=lenses)
         pycolmap.extract_features(
             str(database),
             str(place / "pictures"),
-            image_names=sorted(about["name"] for about in pictures.values()),
-            camera_mode=pycolmap.CameraMode.PER_IMAGE if per_view else pycolmap.CameraMode.PER_FOLDER,
-            reader_options=pycolmap.ImageReaderOptions(camera_model=settings.camera_model),
+            image_names=names,
+            camera_mode=mode,
+            reader_options=lenses,
             extraction_options=extraction,
             device=pycolmap.Device.cpu,
         )
