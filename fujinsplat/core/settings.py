@@ -17,6 +17,7 @@ Weight = Annotated[float, Field(ge=0)]
 # bounds that no sensible number meets, so that a slipped zero is a sentence and not a machine without memory
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Steps = Annotated[int, Field(ge=0, le=10**12)]
+Rate = Annotated[float, Field(gt=0, le=1e6)]  # of learning
 Side = Annotated[int, Field(ge=32, le=2**14, multiple_of=2)]
 
 
@@ -120,9 +121,9 @@ class IspSettings(Settings):
     pixels: Count = setting(8192, "pixels of one source view per update [supp. B]")
     patches: Steps = setting(16, "fixed patches whose RGB means are compared [supp. B]")
     patch_size: Count = setting(32, "side of a patch in pixels [supp. B]")
-    lr_front: Positive = setting(1e-4, "learning rate of exposure, white balance, matrix [supp. B]")
-    lr_curves: Positive = setting(2e-4, "learning rate of Shaper257 and Tone257 [supp. B]")
-    lr_lattice: Positive = setting(3e-4, "learning rate of G9 and R33 [supp. B]")
+    lr_front: Rate = setting(1e-4, "learning rate of exposure, white balance, matrix [supp. B]")
+    lr_curves: Rate = setting(2e-4, "learning rate of Shaper257 and Tone257 [supp. B]")
+    lr_lattice: Rate = setting(3e-4, "learning rate of G9 and R33 [supp. B]")
     lr_final: Fraction = setting(0.05, "cosine multiplier at the last update; 1.0 at the first [supp. B]")
     weight_mse: Weight = setting(1.0, "mean squared error [supp. B]")
     weight_l1: Weight = setting(0.05, "mean absolute error [supp. B]")
@@ -168,7 +169,7 @@ class FlowSettings(Settings):
 class ActionsSettings(Settings):
     """Expert actions and the correction distribution."""
 
-    lr: Positive = setting(2e-2, "Adam learning rate [supp. G]")
+    lr: Rate = setting(2e-2, "Adam learning rate [supp. G]")
     steps: Steps = setting(500, "updates from a zero start [supp. G]")
     pixels: Count = setting(4096, "fixed random pixels per view")
     weight_encoded: Weight = setting(0.25, "encoded L1 beside linear-light L1")
@@ -247,7 +248,7 @@ class ControllerSettings(Settings):
     objective: Literal["label", "reconstruction"] = setting("label", "what it is trained for [Sec. 4.2]")
     steps: Steps = setting(1500, "updates; the final iterate is used [supp. G]")
     batch: Count = setting(16, "[supp. G]")
-    lr: Positive = setting(3e-4, "AdamW learning rate [supp. G]")
+    lr: Rate = setting(3e-4, "AdamW learning rate [supp. G]")
     lr_final: Fraction = setting(0.02, "cosine multiplier at the last update; 1 is a constant rate", paper=1.0)
     start: Literal["scaled", "torch"] = setting(
         "scaled",
@@ -284,18 +285,18 @@ class SplatSettings(Settings):
     grad_threshold: Positive = setting(2e-4, "image-plane gradient that densifies (3DGS default)")
     prune_opacity: Fraction = setting(0.005, "3DGS default")
     max_gaussians: Count = setting(3_000_000, "densification stops here, so that memory is bounded")
-    lr_means: Positive = setting(1.6e-4, "times the scene's extent, decayed to lr_means_final (3DGS default)")
-    lr_means_final: Positive = setting(1.6e-6, "3DGS default, reached at lr_horizon")
+    lr_means: Rate = setting(1.6e-4, "times the scene's extent, decayed to lr_means_final (3DGS default)")
+    lr_means_final: Rate = setting(1.6e-6, "3DGS default, reached at lr_horizon")
     lr_horizon: Count = setting(
         18000,
         "iterations over which the positions' rate decays, scaled like the windows; 18,000 is the run",
         paper=30000,
     )
-    lr_scales: Positive = setting(5e-3, "3DGS default")
-    lr_quats: Positive = setting(1e-3, "3DGS default")
-    lr_opacities: Positive = setting(5e-2, "3DGS default")
-    lr_sh0: Positive = setting(2.5e-3, "3DGS default")
-    lr_shn: Positive = setting(1.25e-4, "3DGS default: a twentieth of lr_sh0")
+    lr_scales: Rate = setting(5e-3, "3DGS default")
+    lr_quats: Rate = setting(1e-3, "3DGS default")
+    lr_opacities: Rate = setting(5e-2, "3DGS default")
+    lr_sh0: Rate = setting(2.5e-3, "3DGS default")
+    lr_shn: Rate = setting(1.25e-4, "3DGS default: a twentieth of lr_sh0")
     points: Literal["dataset", "views"] = setting(
         "dataset", "points it starts from: the dataset's, or triangulated from the smoky views with the known poses"
     )

@@ -164,7 +164,7 @@ class _Run:
                 logging = self.iteration % log_every == 0 or self.iteration == s.iterations
                 saving = stop.signal or time.monotonic() - last_save > s.checkpoint_seconds
                 if logging or saving or len(recent) >= look_every:
-                    latest = self._look_at(recent, logging)
+                    latest = self._look_at(recent, closely=logging or bool(saving))
                 if logging:
                     seconds = time.monotonic() - started
                     self._log(latest, index, seconds, (self.iteration - first) / seconds)

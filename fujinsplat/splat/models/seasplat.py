@@ -6,7 +6,7 @@ The published model, losses and phases; what differs is that depth and colour co
 from typing import TYPE_CHECKING
 
 from fujinsplat.core.parts import Model, points_of
-from fujinsplat.core.settings import Count, Positive, Settings, Steps, setting
+from fujinsplat.core.settings import Count, Positive, Rate, Settings, Steps, setting
 from fujinsplat.splat.models.vanilla import budget as published_budget
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class SeaSplatSettings(Settings):
     colour_start: Steps = setting(2000, "steps of the Gaussians' colours alone after them")
     medium_every: Count = setting(100, "iterations between updates of the medium")
     medium_steps: Count = setting(50, "medium-only steps of each update")
-    lr_medium: Positive = setting(1e-2, "Adam, of the medium and of the background before it")
+    lr_medium: Rate = setting(1e-2, "Adam, of the medium and of the background before it")
 
 
 def budget(splat: "SplatSettings", own: SeaSplatSettings) -> "SplatSettings":

@@ -7,7 +7,7 @@ direction of each Gaussian instead of each pixel.
 from typing import TYPE_CHECKING
 
 from fujinsplat.core.parts import Model, points_of
-from fujinsplat.core.settings import Count, Fraction, Positive, Settings, Steps, setting
+from fujinsplat.core.settings import Count, Fraction, Positive, Rate, Settings, Steps, setting
 from fujinsplat.splat.models.vanilla import budget
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class WaterSplattingSettings(Settings):
     halvings: Steps = setting(2, "times the pictures are halved at the start")
     halving_every: Count = setting(3000, "iterations until they double again")
     lr_means_final: Positive = setting(0.3125, "last rate of the positions over the first")
-    lr_medium: Positive = setting(1e-3, "Adam, of the medium's network")
+    lr_medium: Rate = setting(1e-3, "Adam, of the medium's network")
     lr_medium_final: Positive = setting(0.15, "its last rate over the first")
     clip_medium: Positive = setting(1e-3, "largest norm of the network's gradient")
 

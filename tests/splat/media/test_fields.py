@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from pydantic import ValidationError
 
 from fujinsplat.capture import read_cameras
 from fujinsplat.core.errors import UserError
@@ -100,9 +101,35 @@ def test_a_killed_run_continues_to_the_same_end(scene_files, tmp_path, name, mon
 
 @pytest.mark.parametrize("name", MEDIA)
 def test_a_medium_that_diverges_is_one_sentence(scene_files, tmp_path, name):
-    parts = Composition(SHORT, "camera", name, own=own(name, lr_medium=math.inf))
+    with pytest.raises(ValidationError, match="less than or equal to 1000000"):
+        own(name, lr_medium=3e38)
+    endless = MODELS[name].Settings().model_copy(update={"lr_medium": math.inf})
+    parts = Composition(SHORT, "camera", name, own=((name, endless),))
     with pytest.raises(UserError, match=rf"training diverged at iteration .* lower .* settings\.{name}\.lr_medium"):
         train(inputs(scene_files), parts, tmp_path / "run", "cpu")
+
+
+@pytest.mark.parametrize("name", MEDIA)
+def test_the_last_checkpoint_is_a_good_one(scene_files, tmp_path, name, monkeypatch):
+    """Parameters are looked at before they are saved: a loss tells of them only one iteration later."""
+    from fujinsplat.splat import train as module
+
+    original = module._Run.step
+
+    def step(self):
+        done = original(self)
+        if self.iteration == 7:
+            next(self.model.medium.parameters()).data.fill_(math.nan)
+        return done
+
+    monkeypatch.setattr(module._Run, "step", step)
+    monkeypatch.setattr(module, "LOG_ENTRIES", 1)
+    parts = Composition(SHORT.model_copy(update={"checkpoint_seconds": 1e-9}), "camera", name)
+    with pytest.raises(UserError, match=r"diverged at iteration 7.*last good checkpoint is .* \(iteration 6\)"):
+        train(inputs(scene_files), parts, tmp_path, "cpu")
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    assert state["iteration"] == 6
+    assert all(bool(torch.isfinite(value).all()) for value in state["model"]["medium"]["parameters"].values())
 
 
 @pytest.mark.parametrize("name", [*MEDIA, "vanilla"])
