@@ -312,3 +312,48 @@ def test_opacities_are_never_set_back_at_the_end_of_the_window(scene_files, name
     expected = [k * iterations / 18_000 for k in (3000, 6000, 9000, 12_000)]
     assert field.resets() == pytest.approx(expected, abs=1)
     assert field.resets()[-1] < 0.85 * field.schedule.densify_until
+
+
+def published_field(scene_files, name):
+    """The model of a run of the published length."""
+    from fujinsplat.splat.data import TrainingScene
+
+    settings = MODELS[name].Settings()
+    splat = MODELS[name].budget(SplatSettings(), settings)
+    files = (scene_files.views, scene_files.developed, scene_files.cameras, scene_files.points)
+    return MODELS[name].run(TrainingScene(*files, splat, "cpu"), splat, settings)
+
+
+def test_a_whole_run_of_seasplat_has_the_published_passes(scene_files, monkeypatch):
+    """15,000 iterations, 3,000 steps at the switch, 50 steps of the medium each 100 iterations from there on."""
+    field = published_field(scene_files, "seasplat")
+    turns = []
+    monkeypatch.setattr(field, "_turns", lambda step, count, at: turns.append((step.__name__, count, field.iteration)))
+    for iteration in range(1, field.settings.iterations + 1):
+        field.before(iteration)
+    assert turns[:3] == [("_medium_step", 1000, 10_001), ("_colour_step", 2000, 10_001), ("_medium_step", 50, 10_100)]
+    assert field.settings.iterations + sum(count for _, count, _ in turns) == 20_500
+    assert field.settings.sh_degree == 0
+
+
+def test_a_whole_run_of_watersplatting_decides_when_published(scene_files, monkeypatch):
+    from fujinsplat.splat.media import density as module
+
+    field = published_field(scene_files, "watersplatting")
+    control, grown, culled, limited = field.density, [], [], []
+    control.views = 25
+    monkeypatch.setattr(control, "_grow", lambda *_: grown.append(iteration))
+    monkeypatch.setattr(control, "_cull", lambda *_: culled.append(iteration))
+    monkeypatch.setattr(module, "reset_opa", lambda *_: limited.append(iteration))
+    for iteration in range(1, field.settings.iterations + 1):
+        control.step({}, {}, iteration)
+    assert limited == list(range(600, 10_000, 500))
+    assert grown == [k for k in range(700, 10_000, 100) if k % 500 in (200, 300, 400)]
+    assert culled == [*grown, *range(10_000, 15_001, 100)]
+    assert [field.halvings(k) for k in (1, 3000, 3001, 6000, 6001)] == [2, 2, 1, 1, 0]
+    rates = []
+    for iteration in (1, field.settings.iterations):
+        field.before(iteration)
+        rates += [field.optimizers["means"].param_groups[0]["lr"] * field.unit]
+        rates += [field.medium_optimizer.param_groups[0]["lr"]]
+    assert rates == pytest.approx([1.6e-4, 1e-3, 5e-5, 1.5e-4])
