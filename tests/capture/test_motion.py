@@ -8,7 +8,7 @@ from PIL import Image
 
 from fujinsplat.capture.colmap import colmap_cameras, colmap_points
 from fujinsplat.capture.layout import View
-from fujinsplat.capture.motion.find import find_points, find_poses
+from fujinsplat.capture.motion.find import find_points, find_poses, find_scene_poses
 from fujinsplat.capture.motion.level import levelled, up_direction
 from fujinsplat.capture.motion.retrieval import describe, nearest
 from fujinsplat.capture.motion.stretch import clear, focal_35mm, stretch
@@ -209,6 +209,17 @@ def test_the_same_pictures_give_the_same_poses_on_any_number_of_threads(corner, 
     )
 
 
+@pytest.mark.parametrize("count, words", [(1, "holds one view"), (2, "holds 2 views")])
+def test_too_few_views_are_refused_before_anything_is_sought(corner, tmp_path, count, words):
+    (tmp_path / "trip" / "train").mkdir(parents=True)
+    for view in corner[0][:count]:
+        for file in view.files:
+            (tmp_path / "trip" / "train" / file.name).symlink_to(file)
+    with pytest.raises(UserError, match=f"train {words}, and structure from motion needs at least 3; add photographs"):
+        find_scene_poses(tmp_path, "trip", tmp_path / "poses", WALL, CaptureSettings())
+    assert not (tmp_path / "poses").exists()
+
+
 def test_neighbours_and_look_alikes_instead_of_every_pair(corner, tmp_path):
     views, *_ = corner
     few = WALL.model_copy(update={"exhaustive": 4, "neighbours": 2, "alike": 3})
@@ -256,6 +267,8 @@ def test_pictures_that_share_nothing(tmp_path):
         path = tmp_path / f"{number}.png"
         Image.fromarray(rng.integers(0, 255, (60, 90, 3)).astype(np.uint8)).save(path)
         views.append(View(str(number), path, None))
-    with pytest.raises(UserError, match=r"a place for 0 of 4 views, and at least 50%.*give poses with --poses"):
+    with pytest.raises(
+        UserError, match=r"a place for 0 of 4 views, and at least 3 are needed.*give poses with --poses"
+    ):
         find_poses(views, tmp_path / "poses", WALL, CaptureSettings(), 1)
     assert not (tmp_path / "poses").exists()

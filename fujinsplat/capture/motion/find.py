@@ -5,6 +5,7 @@ look-alikes), and the largest model counts, because the first one is often a stu
 out is tried once more on views with the smoke roughly cleared. With given poses only the points are made.
 """
 
+import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import numpy as np
 
 from fujinsplat.capture.cameras import Camera
 from fujinsplat.capture.frame import stored_size
-from fujinsplat.capture.layout import FOUND_POSES, View, find_scene, folded, has_poses, part_views
+from fujinsplat.capture.layout import FOLDERS, FOUND_POSES, View, find_scene, folded, has_poses, part_views
 from fujinsplat.capture.lens import Lens, colmap_camera
 from fujinsplat.capture.motion.level import Similarity, levelled
 from fujinsplat.capture.motion.stretch import write_pictures
@@ -26,6 +27,7 @@ from fujinsplat.core.progress import say
 from fujinsplat.core.settings import CaptureSettings, MotionSettings
 
 FEWEST_POINTS = 20  # a model with fewer is no scene
+FEWEST_VIEWS = 3
 
 
 @dataclass
@@ -44,6 +46,12 @@ def find_scene_poses(
     """What a scene lacks: poses and points, or points alone where it brings poses."""
     scene = find_scene(root, name)
     views = part_views(scene, "source")
+    fewest, what = (2, "a scene") if has_poses(scene) else (FEWEST_VIEWS, "structure from motion")
+    if len(views) < fewest:
+        raise UserError(
+            f"{scene.rgb_home / FOLDERS['source']} holds {'one view' if len(views) == 1 else f'{len(views)} views'}, "
+            f"and {what} needs at least {fewest}; add photographs from other positions"
+        )
     if not has_poses(scene):
         find_poses(views, out, settings, capture, threads)
         return
@@ -262,12 +270,14 @@ class _quiet:
 
 
 def _refuse_too_few(registered: int, count: int, missing: list[str], capture: CaptureSettings) -> None:
-    if registered >= max(3, capture.min_posed * count):
+    fewest = max(FEWEST_VIEWS, math.ceil(capture.min_posed * count))
+    if registered >= fewest:
         return
     raise UserError(
-        f"structure from motion found a place for {registered} of {count} views, and at least {capture.min_posed:.0%} "
-        "are needed (capture.min_posed): neighbouring photographs should share two thirds of what they show, a step to "
-        "the side apart; add views, remove those of other places, give poses with --poses, or lower the share"
+        f"structure from motion found a place for {registered} of {count} views, and at least {fewest} are needed "
+        f"(capture.min_posed is {capture.min_posed:.0%}): neighbouring photographs should share two thirds of what "
+        "they show, a step to the side apart; add views, remove those of other places, give poses with --poses, or "
+        "lower the share"
         + (f" (without a place: {', '.join(missing[:8])}{'…' if len(missing) > 8 else ''})" if missing else "")
     )
 
