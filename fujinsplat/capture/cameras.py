@@ -110,6 +110,8 @@ def read_cameras(path: Path | str, part: str = "source") -> list[Camera]:
         raise UserError(f"{path} is not a cameras.json of the capture stage; build it again") from None
     for camera in cameras:
         _possible(camera, path)
+    if len({camera.stem for camera in cameras}) < len(cameras):
+        raise UserError(f"{path} has two {part} cameras of one name; build it again with the capture stage")
     return cameras
 
 

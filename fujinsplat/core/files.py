@@ -45,6 +45,8 @@ def _remedy(number: int | None) -> str:
         return "raise the limit on the size of files (ulimit -f), or choose a writable results folder elsewhere"
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "choose a results folder that you may write to"
+    if number in (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY):
+        return "correct the path, or move away what lies there"
     return "free space or choose a writable results folder"
 
 

@@ -70,7 +70,8 @@ def reader(what: str, remedy: str, place: int = 0) -> Callable[[Callable[P, R]],
 def check_size(path: Path | str, width: int, height: int, remedy: str) -> None:
     """A picture's size as its header says, before its pixels take memory."""
     if not (0 < width <= MOST_SIDE and 0 < height <= MOST_SIDE and width * height <= MOST_PIXELS):
-        raise UserError(f"{path} says it has {width}x{height} pixels, more than any picture here may; {remedy}")
+        wrong = "which is no picture" if min(width, height) <= 0 else "more than any picture here may"
+        raise UserError(f"{path} says it has {width}x{height} pixels, {wrong}; {remedy}")
 
 
 def check_stem(stem: str, where: Path | str) -> str:

@@ -74,6 +74,7 @@ def load(path: Path | str) -> Actions:
             described = json.loads(metadata["developed"])
             kind = {"kind": described["kind"]}
             check_form(path, int(described["K"]), int(described["M"]))
+            _finite(tensors["actions"], path)
             return Actions(tensors["actions"], int(described["K"]), int(described["M"]), described["stems"], note=kind)
         if "action" not in tensors:
             raise UserError(
@@ -82,7 +83,13 @@ def load(path: Path | str) -> Actions:
         action = tensors.pop("action")
         K, M = int(metadata.get("K", COUPLINGS)), int(metadata.get("M", SEGMENTS))
         check_form(path, K, M)
+        _finite(action, path)
         stems, note = json.loads(metadata.get("stems", "[]")), json.loads(metadata.get("note", "{}"))
         return Actions(action, K, M, stems, tensors, note)
     except (SafetensorError, ValueError, KeyError) as error:
         raise UserError(f"{path} is not a readable action file ({error}); build it again") from None
+
+
+def _finite(action: torch.Tensor, path: Path | str) -> None:
+    if not torch.isfinite(action).all():
+        raise UserError(f"{path} holds actions that are not finite; build it again")

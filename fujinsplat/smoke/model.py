@@ -133,6 +133,10 @@ class Smoke:
             raise UserError(f"{path} is not a smoke estimate; make it with `fujinsplat smoke estimate`")
         if tensors["slope"].dim() != 3:
             raise UserError(f"{path} was made by an earlier version (one slope per view); estimate the smoke again")
+        for name, tensor in tensors.items():
+            # depths in half precision end at 65504: what lies beyond is far, not wrong
+            if (tensor.isnan() if name == "depth" else ~tensor.isfinite()).any():
+                raise UserError(f"{path}: {name} holds values that are not finite; estimate the smoke again")
         tensors["depth"], tensors["trusted"] = tensors["depth"].float(), tensors["trusted"].bool()
         words = {"stems": tuple(json.loads(notes["stems"])), "statistics": json.loads(notes["statistics"])}
         return Smoke(**tensors, **words, keep=float(notes["keep"]), floor=float(notes["floor"]))

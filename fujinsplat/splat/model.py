@@ -137,6 +137,8 @@ def _whole(parameters: dict[str, torch.Tensor], path: Path | str) -> None:
         len(parameters["means"]),
         {"means": (3,), "quats": (4,), "scales": (3,), "opacities": (), "sh0": (1, 3)},
     )
+    if not count:
+        raise UserError(f"{path} holds no Gaussians; train the scene again")
     for name, value in parameters.items():
         shape = tuple(value.shape[1:])
         fits = shape == wanted[name] if name in wanted else len(shape) == 2 and shape[1] == 3

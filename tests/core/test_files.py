@@ -114,3 +114,10 @@ def test_files_are_as_readable_as_the_umask_says(tmp_path):
     write_tensors(tmp_path / "x.safetensors", {"a": np.ones(2)}, {})
     (tmp_path / "plain").write_text("")
     assert (tmp_path / "x.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_folder_in_the_place_of_a_file_is_not_blamed_on_space(tmp_path):
+    (tmp_path / "x.json").mkdir()
+    with pytest.raises(UserError, match="is a directory; correct the path, or move away what lies there"):
+        write_json(tmp_path / "x.json", {})
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]

@@ -95,13 +95,20 @@ CAMERA = {
         ({"viewmat": np.zeros((4, 4)).tolist()}, "not rigid"),
         ({"stem": "../../x"}, "no file's name"),
         ({"width": 10**9}, "more than any picture"),
-        ({"width": 0}, "pixels"),
+        ({"width": 0}, "0x[0-9]+ pixels, which is no picture"),
         ({"height": "tall"}, "not a cameras.json"),
     ],
 )
 def test_cameras_that_cannot_see(tmp_path, change, words):
     (tmp_path / "cameras.json").write_text(json.dumps({"source": [{**CAMERA, **change}], "held": []}))
     with pytest.raises(UserError, match=words):
+        read_cameras(tmp_path / "cameras.json")
+
+
+def test_two_cameras_of_one_name(tmp_path):
+    (tmp_path / "cameras.json").write_text(json.dumps({"source": [CAMERA, CAMERA], "held": [CAMERA]}))
+    assert len(read_cameras(tmp_path / "cameras.json", "held")) == 1
+    with pytest.raises(UserError, match="two source cameras of one name"):
         read_cameras(tmp_path / "cameras.json")
 
 
@@ -137,6 +144,15 @@ def test_a_model_of_no_numbers(tmp_path):
     model.parameters["means"].data[0, 0] = torch.nan
     model.save(tmp_path / "m.safetensors", {})
     with pytest.raises(UserError, match="means holds values that are not finite; train the scene again"):
+        Gaussians.load(tmp_path / "m.safetensors")
+
+
+def test_a_model_of_nothing(tmp_path):
+    model = Gaussians.from_points(np.eye(9)[:, :3], np.full((9, 3), 128, np.uint8), 1, "cpu")
+    for parameter in model.parameters.values():
+        parameter.data = parameter.data[:0]
+    model.save(tmp_path / "m.safetensors", {})
+    with pytest.raises(UserError, match="holds no Gaussians; train the scene again"):
         Gaussians.load(tmp_path / "m.safetensors")
 
 

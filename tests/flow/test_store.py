@@ -41,6 +41,10 @@ def test_bad_files_are_named(tmp_path):
     save_file({"action": torch.zeros(1, 10)}, tmp_path / "short.safetensors", {"K": "7", "M": "16"})
     with pytest.raises(UserError, match=r"needs \[V, 573\]"):
         flow.load(tmp_path / "short.safetensors")
+    wrong = torch.full((1, 573), torch.nan)
+    save_file({"action": wrong}, tmp_path / "wrong.safetensors", {"K": "7", "M": "16"})
+    with pytest.raises(UserError, match="holds actions that are not finite; build it again"):
+        flow.load(tmp_path / "wrong.safetensors")
 
 
 def test_split_and_pack_are_inverse_and_curves_come_first():

@@ -9,6 +9,7 @@ from fujinsplat.core.color import encode
 from fujinsplat.core.errors import UserError
 from fujinsplat.smoke import estimate, points_from_views
 from fujinsplat.smoke.figure import chosen_views, draw, draw_airlight
+from fujinsplat.smoke.model import Smoke
 from fujinsplat.smoke.triangulate import stretched
 
 
@@ -57,3 +58,18 @@ def test_views_of_several_sizes_are_refused_in_a_sentence(tmp_path):
     cameras = [Camera(str(n), 48 + 16 * n, 32, np.eye(3), np.eye(4)) for n in range(2)]
     with pytest.raises(UserError, match=r"views of 2 sizes \(48x32, 64x32\)"):
         hazy_light(tmp_path, cameras)
+
+
+def test_an_estimate_of_no_numbers_is_refused(tmp_path):
+    shapes = {"colour": 3, "level": (2, 3), "grid": (2, 2, 2), "slope": (2, 1, 1), "depth": (2, 4, 6)}
+    tensors = {name: torch.ones(shape) for name, shape in shapes.items()}
+    made = Smoke(**tensors, trusted=torch.ones(2, 4, 6).bool(), stems=("1", "2"), statistics={}, keep=1.0, floor=0.0)
+    made.depth[0, 0, 0] = 1e6  # half precision has no such number
+    made.save(tmp_path / "s.safetensors")
+    assert Smoke.load(tmp_path / "s.safetensors").depth[0, 0, 0] > 65504
+    for name in shapes:
+        tensors[name].view(-1)[0] = torch.nan
+        made.save(tmp_path / "s.safetensors")
+        with pytest.raises(UserError, match=f"{name} holds values that are not finite; estimate the smoke again"):
+            Smoke.load(tmp_path / "s.safetensors")
+        tensors[name].view(-1)[0] = 1.0
