@@ -8,6 +8,9 @@ import os
 import shlex
 import signal
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -145,35 +148,54 @@ def run_program(parts: list[str], directory: str | None, minutes: float, who: st
     where = None if directory is None else Path(directory).expanduser()
     if where is not None and not where.is_dir():
         raise UserError(f"{who}: its `directory` {directory} is no folder; correct the path")
-    try:
-        process = subprocess.Popen(
-            parts,
-            cwd=where,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise UserError(f"{who} cannot be started ({error}); correct its command") from None
-    with process:
+    with _signals_raise():
         try:
-            printed = "".join(process.communicate(timeout=60 * minutes))
-        except BaseException as error:
-            _end(process)
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            raise UserError(
-                f"{who} did not finish in {minutes:g} minutes; raise `minutes` or look at the program"
-            ) from None
+            process = subprocess.Popen(
+                parts,
+                cwd=where,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UserError(f"{who} cannot be started ({error}); correct its command") from None
+        with process:
+            try:
+                printed = "".join(process.communicate(timeout=60 * minutes))
+            except BaseException as error:
+                _end(process)
+                if not isinstance(error, subprocess.TimeoutExpired):
+                    raise
+                raise UserError(
+                    f"{who} did not finish in {minutes:g} minutes; raise `minutes` or look at the program"
+                ) from None
     if process.returncode:
         said = [line.strip() for line in printed.splitlines() if line.strip()] or ["no message"]
         raise UserError(
             f"{who} failed with code {process.returncode}: {said[-1]}; "
             "run its command by hand, on folders of your own, to see more"
         )
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """What would end this process at once (a closed terminal, `kill`) raises instead: the program has to end first."""
+
+    def stop(number: int, _frame) -> None:
+        raise SystemExit(128 + number)
+
+    main = threading.current_thread() is threading.main_thread()
+    deadly = [n for n in (signal.SIGTERM, signal.SIGHUP) if main and signal.getsignal(n) is signal.SIG_DFL]
+    try:
+        for number in deadly:
+            signal.signal(number, stop)
+        yield
+    finally:
+        for number in deadly:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _end(process: subprocess.Popen) -> None:

@@ -1,7 +1,10 @@
 """Restorers keep names, sizes and depth, take haze away, and name what is wrong."""
 
 import re
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -171,12 +174,27 @@ def test_what_a_program_started_ends_with_it(tmp_path, pictures):
     by = RestorerSettings(by="other", command=f"sh {tmp_path}/run.sh {{input}} {{output}}", minutes=0.01)
     with pytest.raises(UserError, match="did not finish"):
         restore(pictures, by, "Kochi")
-    status = Path(f"/proc/{int((tmp_path / 'pid').read_text())}/status")
+    assert state_of(int((tmp_path / "pid").read_text())) in ("gone", "Z", "X"), "nobody may be left to collect it"
+
+
+def state_of(pid: int) -> str:
     try:
-        state = status.read_text().split("State:")[1].split()[0]
+        return Path(f"/proc/{pid}/status").read_text().split("State:")[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        state = "gone"
-    assert state in ("gone", "Z", "X"), "nobody may be left to collect it"
+        return "gone"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_program_ends_with_the_terminal_that_started_it(tmp_path, number):
+    started = tmp_path / "pid"
+    call = f"run_program(['sh', '-c', 'echo $$ > {started}.new; mv {started}.new {started}; sleep 60'], None, 1, 'it')"
+    ours = subprocess.Popen([sys.executable, "-c", f"from fujinsplat.restore.external import run_program; {call}"])
+    end = time.monotonic() + 30
+    while not started.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    ours.send_signal(number)
+    assert ours.wait(30) == 128 + number
+    assert state_of(int(started.read_text())) in ("gone", "Z", "X")
 
 
 def test_a_program_that_is_not_there(pictures):
