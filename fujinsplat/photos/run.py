@@ -1,11 +1,8 @@
 """One command for a folder of photographs: arrange it, write the config, run the workflow, put the results in reach."""
 
 import os
-import re
 import shlex
 import shutil
-import signal
-import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,19 +13,18 @@ import yaml
 from fujinsplat.core import gpu
 from fujinsplat.core.errors import UserError
 from fujinsplat.core.files import atomic_file
-from fujinsplat.core.progress import progress, say
+from fujinsplat.core.progress import say
 from fujinsplat.core.runtime import exclusive
 from fujinsplat.core.validation import checked, nearest, stage_settings
 from fujinsplat.paths import at
 from fujinsplat.photos.arrange import arrange
 from fujinsplat.photos.find import SIGNATURE, Found, find, ours, safe
+from fujinsplat.photos.follow import CHECKOUT, DATASET, show_plan, snakemake
 from fujinsplat.photos.given import Given, cameras_of, given_poses
 from fujinsplat.photos.presets import cpu_gaussians, settings_of
 from fujinsplat.rows.config import Config
 from fujinsplat.rows.registries import AllSettings
 
-CHECKOUT = Path(__file__).parents[2]
-DATASET = "photos"
 # results by the names that paths.py has for them, and the short ones that the user sees
 PUBLISHED = {
     "scene": "scene.ply",
@@ -47,29 +43,6 @@ FILES = {
     "actions": ("population",),
     "restored": ("weights", "folder", "directory"),
     "foreign": ("directory",),
-}
-DOING = {
-    "capture_poses": "where each photograph was taken",
-    "capture_source": "decoding RAW and RGB",
-    "isp_calibrate": "the camera's own rendering",
-    "smoke_estimate": "the smoke",
-    "views_make": "clearing the views",
-    "develop_scene": "developing the views",
-    "splat_train": "the 3D scene (the longest part)",
-    "render_source": "rendering at the photographs' poses",
-    "report_view": "the interactive view",
-    "export_scene": "the scene, upright",
-    "export_dataset": "the cleared views as a dataset",
-    "export_turntable": "the turntable",
-    "export_page": "the report",
-}
-# what of a job's own words is worth a line on the terminal, when it has ended
-TOLD = {
-    "capture_poses": r".* have a pose, .*|.* is left out: .*|.* points triangulated .*",
-    "capture_source": r"the camera corrects .*|RAW and RGB lie .*",
-    "smoke_estimate": r"warning: .*|.* views, transmission .*",
-    "export_scene": r"scene.ply is turned .*",
-    "report_view": r"no 3D view .*",
 }
 
 
@@ -121,10 +94,10 @@ def run(request: Request) -> None:
         say(f"working size: {size} (--size changes it{most}); row {row}; settings in {out / 'config.yaml'}")
         say(f"the same by hand: {shlex.join(command)}")
         if request.plan:
-            _show_plan(command, out)
+            show_plan(command, out)
             return
         _drop_apology(out, scene, row)
-        _snakemake(command, out)
+        snakemake(command, out)
         _publish(out, scene, row)
         _farewell(out)
 
@@ -257,124 +230,6 @@ def _command(request: Request, out: Path, targets: list[str]) -> list[str]:
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(CHECKOUT / "Snakefile"), "--directory", str(out)]
     words += ["--configfile", str(out / "config.yaml"), "--cores", str(request.cores or "all"), "--rerun-incomplete"]
     return [*words, "--nolock", "--", *targets]
-
-
-def _show_plan(command: list[str], out: Path) -> None:
-    """Name the steps that are left to do, or raise what stands in their way."""
-    log, end = out / "snakemake.log", command.index("--")
-    with log.open("w") as written:
-        words = [*command[:end], "--dry-run", *command[end:]]
-        done = subprocess.run(words, stdout=written, stderr=subprocess.STDOUT, env=_environment(), cwd=out, check=False)
-    if done.returncode:
-        raise UserError(in_own_names(_failure(log), out))
-    planned = set(re.findall(r"^(?:local)?rule (\w+):", log.read_text(errors="replace"), re.MULTILINE))
-    steps = [what for rule, what in DOING.items() if rule in planned]
-    say(f"what would run: {'; '.join(steps)}" if steps else "nothing is left to do")
-
-
-def _environment() -> dict[str, str]:
-    environment = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
-    return environment
-
-
-def _snakemake(command: list[str], out: Path) -> None:
-    """Run it with a bar on a terminal and a line per step elsewhere; its own words go to a log."""
-    log, bar = out / "snakemake.log", None
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    with (
-        log.open("w") as written,
-        subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=_environment(),
-            cwd=out,
-            errors="replace",
-        ) as process,
-    ):
-        try:
-            for line in process.stdout or ():
-                written.write(line)
-                written.flush()
-                bar = _follow(line, bar, out)
-            code = process.wait()
-        except KeyboardInterrupt:
-            _stop(process)
-            raise UserError("interrupted; the same command goes on where it stood") from None
-        finally:
-            signal.signal(signal.SIGTERM, before)
-            if bar is not None:
-                bar.clear()  # tqdm forgets to, where it has counted nothing yet
-                bar.close()
-    if code:
-        raise UserError(in_own_names(_failure(log), out))
-
-
-def _interrupt(*_) -> None:
-    raise KeyboardInterrupt
-
-
-def _stop(process: subprocess.Popen) -> None:
-    """End Snakemake and its jobs. Ctrl-C reaches it by itself; a signal that was meant for us alone does not."""
-    try:
-        process.wait(timeout=3)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(timeout=60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-
-
-def _follow(line: str, bar, out: Path):
-    """One line of Snakemake's: how many steps there are, which begins, what one that has ended found, how many are
-    done."""
-    line = line.strip()
-    if bar is None and (planned := re.match(r"^total\s+(\d+)$", line)):
-        bar = progress(what="steps", total=int(planned[1]), unit="step")
-    begun = re.match(r"^(?:local)?rule (\w+):", line)
-    if begun and begun[1] in DOING:
-        if bar is not None:
-            bar.set_description(DOING[begun[1]])
-        if not sys.stderr.isatty():
-            say(f"  {DOING[begun[1]]} …")
-    ended = re.match(r"^Finished jobid: \d+ \(Rule: (\w+)\)", line)
-    if ended and ended[1] in TOLD:
-        for words in _words(ended[1], out):
-            if bar is not None:
-                bar.clear()
-            say(f"    {words}")
-    done = re.match(r"^(\d+) of (\d+) steps", line)
-    if done and bar is not None:
-        bar.update(int(done[1]) - bar.n)
-    return bar
-
-
-def _words(rule: str, out: Path) -> list[str]:
-    """The lines of a job's log that a person wants to see."""
-    logs = sorted((out / "results" / DATASET / "logs" / rule.replace("_", "/", 1)).rglob("*.log"))
-    lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
-    return [in_own_names(line, out) for line in lines if re.fullmatch(TOLD[rule], line)]
-
-
-def _failure(log: Path) -> str:
-    """The sentence of the job that failed, out of Snakemake's words."""
-    text = log.read_text(errors="replace")
-    told = re.findall(r"^\s*fujinsplat:\s+(.*(?:\n\s+- .*)*)", text, re.MULTILINE)
-    if told:
-        return told[-1]
-    lines = [line for line in text.splitlines() if line.strip()]
-    return "the workflow stopped:\n  " + "\n  ".join(lines[-6:]) + f"\nall of it is in {log}"
-
-
-def in_own_names(text: str, out: Path) -> str:
-    """Our links replaced by the photographs they stand for: those are what the user knows."""
-    for link in sorted((out / "data").glob("*/train/*"), reverse=True):
-        if link.is_symlink():
-            text = text.replace(str(link), os.readlink(link)).replace(str(link.relative_to(out)), os.readlink(link))
-    return text
 
 
 # results

@@ -17,7 +17,7 @@ from PIL import Image
 
 from fujinsplat.capture import read_cameras
 from fujinsplat.capture.cameras import Camera
-from fujinsplat.photos.run import CHECKOUT
+from fujinsplat.photos.follow import CHECKOUT
 
 from .corner import Corner, held_views, sweep, write_card, write_scene
 from .score import errors, lay_on, moved, names_in

@@ -14,15 +14,16 @@ import pytest
 import yaml
 
 from fujinsplat.core.errors import UserError
+from fujinsplat.photos.follow import CHECKOUT, in_own_names, snakemake, training
 from fujinsplat.photos.presets import CPU_GAUSSIANS, PIXELS_PER_GAUSSIAN, PRESETS, cpu_gaussians, settings_of
-from fujinsplat.photos.run import Request, _snakemake, in_own_names, run
+from fujinsplat.photos.run import Request, run
 from fujinsplat.rows.registries import AllSettings
 
 
 @pytest.fixture(autouse=True)
 def only_prepared(monkeypatch):
     """What is left to do is asked of Snakemake in test_command.py; here it is enough that the folder is prepared."""
-    monkeypatch.setattr("fujinsplat.photos.run._show_plan", lambda *_: None)
+    monkeypatch.setattr("fujinsplat.photos.run.show_plan", lambda *_: None)
 
 
 def photographs(folder: Path, count: int = 3) -> Path:
@@ -108,22 +109,33 @@ def test_a_failed_job_is_told_in_its_own_words_and_what_another_found(tmp_path, 
     link.symlink_to("/card/a b.DNG")
     log.write_text(f"structure from motion\n7 of 8 views have a pose, 9 points\n{link} is left out: it is dark\n")
     with pytest.raises(UserError) as told:
-        _snakemake([sys.executable, "-c", TALKS, "1"], tmp_path)
+        snakemake([sys.executable, "-c", TALKS, "1"], tmp_path)
     assert str(told.value) == "2 problems:\n  - a.dng is empty\n  - b.dng is empty"
     said = capsys.readouterr().err
     assert "where each photograph was taken" in said and "7 of 8 views have a pose" in said
     assert "/card/a b.DNG is left out: it is dark" in said and "structure from motion" not in said
     assert "Exiting because" in (tmp_path / "snakemake.log").read_text()
-    _snakemake([sys.executable, "-c", TALKS, "0"], tmp_path)
+    snakemake([sys.executable, "-c", TALKS, "0"], tmp_path)
+
+
+def test_how_far_a_training_is_told_while_it_runs(tmp_path):
+    log = tmp_path / "results" / "photos" / "checkpoints" / "trip" / "smoke" / "log.jsonl"
+    assert training(tmp_path) == ""
+    log.parent.mkdir(parents=True)
+    entry = {"iteration": 700, "loss": 0.1, "iterations_per_second": 24.2}
+    log.write_text(json.dumps(entry) + "\n")
+    assert training(tmp_path) == "iteration 700, 24.2 per second"
+    log.write_text(json.dumps(entry) + '\n{"itera')
+    assert training(tmp_path) == "", "a line that is being written"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_workflow_too(tmp_path, number):
     script = (
-        "import sys; from pathlib import Path; from fujinsplat.photos.run import _snakemake\n"
+        "import sys; from pathlib import Path; from fujinsplat.photos.follow import snakemake\n"
         "from fujinsplat.core.errors import UserError\n"
         "code = 'import os, time; print(os.getpid(), flush=True); time.sleep(600)'\n"
-        "try:\n    _snakemake([sys.executable, '-c', code], Path(sys.argv[1]))\n"
+        "try:\n    snakemake([sys.executable, '-c', code], Path(sys.argv[1]))\n"
         "except UserError as error:\n    print(error)\n"
     )
     process = subprocess.Popen(
@@ -191,8 +203,6 @@ def test_photographs_of_several_sizes_are_brought_to_one(tmp_path, capsys):
 
 
 def test_nothing_of_the_checkout_is_needed_in_the_working_folder():
-    from fujinsplat.photos.run import CHECKOUT
-
     assert (CHECKOUT / "Snakefile").is_file() and Path(CHECKOUT / "config.yaml").is_file()
 
 
@@ -267,7 +277,7 @@ def test_a_view_that_could_not_be_made_is_not_handed_out_and_tried_again(tmp_pat
     def without_node(*_):
         raise viewer.ViewerMissing("Node is not installed")
 
-    monkeypatch.setattr("fujinsplat.photos.run._snakemake", build)
+    monkeypatch.setattr("fujinsplat.photos.run.snakemake", build)
     for make, shown in ((without_node, False), (lambda *_: "<p>a view</p>", True), (without_node, True)):
         monkeypatch.setattr(viewer, "make_view", make)
         run(Request(tmp_path / "trip", out))

@@ -19,7 +19,8 @@ from fujinsplat.capture.cameras import Camera
 from fujinsplat.capture.layout import find_scene
 from fujinsplat.capture.poses import read_poses
 from fujinsplat.core.settings import DemoSettings
-from fujinsplat.photos.run import CHECKOUT, Request, run
+from fujinsplat.photos.follow import CHECKOUT
+from fujinsplat.photos.run import Request, run
 
 from .card import make_card, true_scene
 from .score import errors, found_and_true, held_psnr, lay_on, moved
