@@ -117,8 +117,11 @@ class _Ticks:
     def _tick(self) -> None:
         while not self.ended.wait(TICK):
             with self.quiet:
-                if self.bar is not None:
-                    self.bar.set_postfix_str(training(self.out))  # draws it again
+                if self.bar is None:
+                    continue
+                if far := training(self.out):  # the longest of the steps that run now
+                    self.bar.set_description(DOING["splat_train"], refresh=False)
+                self.bar.set_postfix_str(far)  # draws it again
 
 
 def training(out: Path) -> str:
