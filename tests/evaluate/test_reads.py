@@ -78,7 +78,7 @@ def test_a_stage_that_opened_more_than_it_declares_fails_it(tmp_path):
 def test_without_a_record_of_every_job_nothing_is_claimed(tmp_path):
     results = made(tmp_path)
     (results / "logs/actions_fit.reads.json").unlink()
-    assert ["Mine", "read", "–", "–", "–"] in table(results, source="read")
+    assert ["Mine", "read", "–", "–", "no record"] in table(results, source="read")
 
 
 def test_a_damaged_record_is_one_sentence(tmp_path):

@@ -74,7 +74,8 @@ def supervision(outline: Outline, metrics: Metrics, results: Path) -> Table:
 
     It follows from what parts and artefacts declare they need, through everything these are made from, and is compared
     with what the jobs really opened, through everything that was made on the way; a difference is an error. The last
-    column names the rules that opened pictures themselves, or says that a row's jobs were seen to open just these.
+    column names the rules that opened pictures themselves, or says that a row's jobs were seen to open just these;
+    where a job of a row left no record, that is said.
     """
     table = Table(
         "supervision", "What stands behind each stage and row", ["Stage or row", *_PARTS.values(), "Opened by"]
@@ -93,7 +94,7 @@ def supervision(outline: Outline, metrics: Metrics, results: Path) -> Table:
         table.rows.append(_line(stage, found, ", ".join(sorted(opened.get(stage, ()))), "stages"))
     for name, row in outline.rows.items():
         section = "o" if row.oracle else "rows"
-        table.rows.append(_line(row.title, row.supervision, "seen" if name in rows else "", section))
+        table.rows.append(_line(row.title, row.supervision, "seen" if name in rows else "no record", section))
     return table
 
 
