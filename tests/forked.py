@@ -4,8 +4,10 @@ With a file's name as argument they run on a pretend GPU (`card.py`), and the fi
 and how many operations ran there.
 """
 
+import json
 import os
 import shlex
+import shutil
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +33,8 @@ def run(line: str) -> int:
         os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
     words = dict(word.split("=", 1) for word in shlex.split(before.split(";")[0])[1:])
     os.environ.update(words | {"FUJINSPLAT_PARENT": str(os.getppid())})
+    for path in map(Path, json.loads(words["FUJINSPLAT_JOB"])["outputs"]):  # as Snakemake does
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     diary, sys.argv = sys.argv[1:], ["fujinsplat", *shlex.split(command)]
     if diary:
         import card

@@ -92,6 +92,11 @@ class Run:
     def jobs(self) -> list[dict[str, str]]:
         return submitted(run_name(self.said))
 
+    def trainings(self) -> list[dict[str, str]]:
+        """In the order of their submission; code that has changed since the build may have had other jobs first."""
+        jobs = [job for job in self.jobs() if "splat_train" in job["Comment"]]
+        return sorted(jobs, key=lambda job: int(job["JobId"]))
+
     def wait_for(self, happened, seconds: int = 240) -> None:
         deadline = time.monotonic() + seconds
         while not happened():
@@ -307,9 +312,9 @@ def test_a_cancelled_training_continues_from_its_checkpoint(start, longer_traini
     workspace = longer_training()
     run = start(workspace.folder, *SNAKEFILE, MODEL, "--retries", "0")
     run.wait_for((workspace.folder / STATE).exists)
-    subprocess.run(["scancel", *(job["JobId"] for job in run.jobs())], check=True)
+    subprocess.run(["scancel", *(job["JobId"] for job in run.trainings())], check=True)
     assert run.ends() != 0, "the cancelled job fails the run"
-    assert [job["JobState"] for job in run.jobs()] == ["CANCELLED"]
+    assert [job["JobState"] for job in run.trainings()] == ["CANCELLED"]
     assert not (workspace.folder / MODEL).exists(), "nothing half-written is taken as done"
 
     again = start(workspace.folder, *SNAKEFILE, MODEL)
@@ -322,7 +327,7 @@ def test_a_requeued_training_goes_on_from_its_checkpoint(start, longer_training,
     workspace = longer_training()
     run = start(workspace.folder, *SNAKEFILE, MODEL)
     run.wait_for((workspace.folder / STATE).exists)
-    (job,) = run.jobs()
+    (job,) = run.trainings()
     node = f"NodeName={job['NodeList']}"
     subprocess.run(["scontrol", "update", node, "State=DRAIN", "Reason=failed"], check=True)
     try:
@@ -330,7 +335,7 @@ def test_a_requeued_training_goes_on_from_its_checkpoint(start, longer_training,
         assert run.ends() == 0, run.said[-3000:]
     finally:
         subprocess.run(["scontrol", "update", node, "State=RESUME"], check=True)
-    (again,) = run.jobs()
+    (again,) = run.trainings()
     assert (again["JobState"], again["Restarts"]) == ("COMPLETED", "1")
     assert again["NodeList"] != job["NodeList"]
     assert continued(workspace, undisturbed)
@@ -352,7 +357,7 @@ def test_jobs_over_their_memory_or_time_are_retried_with_more_and_a_gpu_is_given
 def test_a_training_killed_for_time_goes_on_on_another_node(killed_for_time, undisturbed):
     workspace, run = killed_for_time
     assert run.ends() == 0, run.said[-3000:]
-    first, last = sorted(run.jobs(), key=lambda job: int(job["JobId"]))
+    first, last = run.trainings()
     assert (first["JobState"], last["JobState"]) == ("TIMEOUT", "COMPLETED")
     assert first["NodeList"] != last["NodeList"]
     assert continued(workspace, undisturbed)
