@@ -1,6 +1,6 @@
 """The whole way on a demo scene: its smoky DNG and JPEG alone, through a bent lens, under scrambled names, one command.
 
-    FUJINSPLAT_TEST_PHOTOS=1 .venv/bin/pytest tests/photos/test_whole.py -s       (about ten minutes on two cores)
+    FUJINSPLAT_TEST_PHOTOS=1 .venv/bin/pytest tests/photos/test_whole.py -s       (some minutes on two cores)
 
 The suite runs the same on a smaller world (test_command.py).
 """
