@@ -24,6 +24,7 @@ from fujinsplat.core.files import atomic_file, atomic_folder, read_json, write_j
 from fujinsplat.core.progress import say
 from fujinsplat.core.settings import CaptureSettings
 
+DECODED = (".npy", ".png", ".json")  # what folders of views hold
 # RAW and RGB are compared on so many views, at this size
 ALIGNED_ON, ALIGNED_SIDE = 5, 1000
 # views are cut to a common size where each keeps this share of its area: 4:3 beside 16:9 keeps three quarters
@@ -216,7 +217,7 @@ def capture_source(
         manifest = stack.enter_context(atomic_file(outputs.manifest))
         points = stack.enter_context(atomic_file(outputs.points))
         cameras = stack.enter_context(atomic_file(outputs.cameras))
-        folder = stack.enter_context(atomic_folder(outputs.views))
+        folder = stack.enter_context(atomic_folder(outputs.views, DECODED))
 
         default_size = stored_size(views[0])
         poses = read_poses(scene, default_size, found)
@@ -290,7 +291,7 @@ def capture_clean(
             f"{views[key].rgb} is the twin of no source view; remove it or add the source view and its pose"
         )
     twins = [replace(views[folded(camera.stem)], stem=camera.stem) for camera in source]
-    with atomic_folder(out) as folder:
+    with atomic_folder(out, DECODED) as folder:
         alignment, of_raw = _read_alignment(cameras)
         part = _Part(folder, str(cameras), settings, alignment, of_raw)
         decoded = _decoded(part, twins, source, threads, f"{name}: clean", twins=True)
@@ -322,7 +323,7 @@ def capture_held(root: Path | str, name: str, cameras: Path, out: Path, threads:
     poses = {folded(camera.stem): camera for camera in read_cameras(cameras, "held")}
     stems = {key: poses[key].stem if key in poses else view.stem for key, view in views.items()}
     held = match(poses, stems, f"the pose file of {name}", folder_name)
-    with atomic_folder(out) as folder:
+    with atomic_folder(out, DECODED) as folder:
 
         def copy(number: int) -> dict[str, Any]:
             camera = held[number]

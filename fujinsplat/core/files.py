@@ -120,9 +120,15 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_folder(path: Path | str) -> Iterator[Path]:
-    """Yields a fresh temporary folder; on success it replaces `path` (and what was there), on any error it vanishes."""
+def atomic_folder(path: Path | str, kinds: tuple[str, ...] | None = None) -> Iterator[Path]:
+    """Yields a fresh temporary folder; on success it replaces `path` (and what was there), on any error it vanishes.
+
+    `kinds`: suffixes of what is made there. A folder that a person names may be the wrong one: where it holds anything
+    else, it is not replaced.
+    """
     path = Path(path)
+    if kinds is not None:
+        _check_kinds(path, kinds)
     with _beside(path) as temporary:
         temporary.mkdir()
         with _as_os_errors(path.parent):
@@ -135,6 +141,17 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
             shutil.rmtree(old, ignore_errors=True)
         else:
             os.replace(temporary, path)
+
+
+def _check_kinds(path: Path, kinds: tuple[str, ...]) -> None:
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{path} is a file, where a folder is to be made; name another place")
+    for file in path.rglob("*"):
+        if file.suffix not in kinds and not file.is_dir() and not file.name.startswith("."):
+            raise UserError(
+                f"{path} holds {str(file.relative_to(path))!r}, which is not of the kind that is made there and would "
+                "be lost; name another folder, or move it"
+            )
 
 
 def write_json(path: Path | str, value: Any) -> None:

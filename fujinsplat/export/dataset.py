@@ -74,7 +74,7 @@ def write_dataset(
 
     known = {camera.stem: camera for camera in read_cameras(cameras)}
     xyz, rgb = read_points(points)
-    with atomic_folder(out) as folder:
+    with atomic_folder(out, (".png", ".tif", ".bin", ".ply", ".json")) as folder:
         (folder / "images").mkdir()
         written: list[Camera] = []
         for stem, encoded in progress(cleared(views, developed), "cleared views", unit="view"):

@@ -56,7 +56,7 @@ def train(
 def render(
     model: Annotated[Path, typer.Option(help="the linear model (.safetensors)")],
     cameras: Annotated[Path, typer.Option(help="capture/{scene}/cameras.json; poses only")],
-    out: Annotated[Path, typer.Option(help="folder of PNGs, replaced as a whole")],
+    out: Annotated[Path, typer.Option(help="folder of PNGs; replaced as a whole, unless it holds anything else")],
     views: Annotated[
         str, typer.Option(help="held, source, or path (a smooth round through the source cameras)")
     ] = "held",

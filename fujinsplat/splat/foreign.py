@@ -119,7 +119,7 @@ def copy_folder(pictures: dict[str, np.ndarray], stems: list[str], path: Path, o
     missing = [stem for stem in stems if stem not in pictures]
     if missing:
         raise UserError(f"{path} holds no picture of {missing[0]!r}; only held and source poses were rendered")
-    with atomic_folder(out) as folder:
+    with atomic_folder(out, (".png",)) as folder:
         for stem in stems:
             Image.fromarray(pictures[stem]).save(folder / f"{stem}.png")
     return len(stems)

@@ -48,7 +48,7 @@ def render_folder(gaussians: Gaussians, cameras: Iterable[Camera], out: Path, me
 
     cameras = list(cameras)
     render = render_through_medium if medium else render_encoded
-    with atomic_folder(out) as folder:
+    with atomic_folder(out, (".png",)) as folder:
         for camera in progress(cameras, "pictures"):
             picture = (render(gaussians, camera).cpu().numpy() * 255 + 0.5).astype(np.uint8)
             Image.fromarray(picture).save(folder / f"{camera.stem}.png")

@@ -121,3 +121,19 @@ def test_a_folder_in_the_place_of_a_file_is_not_blamed_on_space(tmp_path):
     with pytest.raises(UserError, match="is a directory; correct the path, or move away what lies there"):
         write_json(tmp_path / "x.json", {})
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_a_folder_that_holds_anything_else_is_not_replaced(tmp_path):
+    out = tmp_path / "holiday"
+    for content in ("first", "second"):  # what was made before is replaced
+        with atomic_folder(out, (".png",)) as temporary:
+            (temporary / f"{content}.png").write_text(content)
+    (out / "2019").mkdir()
+    (out / "2019" / "DSC1.ARW").write_text("a photograph")
+    with pytest.raises(UserError, match=r"holiday holds '2019/DSC1.ARW', which .* would be lost; name another folder"):
+        with atomic_folder(out, (".png",)):
+            raise AssertionError("nothing is begun")
+    assert (out / "2019" / "DSC1.ARW").is_file() and (out / "second.png").is_file() and not (out / "first.png").exists()
+    with pytest.raises(UserError, match="is a file, where a folder"), atomic_folder(out / "second.png", (".png",)):
+        raise AssertionError("nothing is begun")
+    assert [path.name for path in tmp_path.iterdir()] == ["holiday"]

@@ -333,6 +333,6 @@ def _about(views: Sequence[View], model: Model, missing: list[str]) -> dict[str,
 
 
 def _write(out: Path, reconstruction, about: dict[str, Any]) -> None:
-    with atomic_folder(out) as folder:
+    with atomic_folder(out, (".bin", ".json")) as folder:
         reconstruction.write_binary(str(folder))
         write_json(folder / FOUND_POSES, about)
