@@ -66,14 +66,13 @@ class Workspace:
             raise AssertionError(f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
         return done
 
-    def make(self, *targets: str, again: tuple[str, ...] = (), on_card: Path | None = None) -> None:
+    def make(self, *targets: str, on_card: Path | None = None) -> None:
         """The targets by the jobs that Snakemake plans, each in a process of its own, forked where torch is loaded.
 
         A job's start is most of its time in a tiny world. What it is told, opens and writes is as in a real run.
-        `again`: rules that run whether or not they have to. `on_card`: on a pretend GPU, and counted in that file.
+        `on_card`: on a pretend GPU, and counted in that file.
         """
-        forced = ("--forcerun", *again) if again else ()
-        planned = self.snakemake("--dry-run", "--printshellcmds", *forced, "--", *targets).stdout
+        planned = self.snakemake("--dry-run", "--printshellcmds", "--", *targets).stdout
         script = "\n".join(re.findall(r"^Shell command: (.*)$", planned, re.M))
         command = [sys.executable, str(ROOT / "tests/forked.py"), *([str(on_card)] if on_card else [])]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}

@@ -26,11 +26,13 @@ def test_every_stage_runs_on_a_pretend_card(copy_of_build, tmp_path):
     settings = config["datasets"]["demo"]["settings"]
     settings["splat"] |= {"iterations": 3, "bake_steps": 1}
     settings["controller"] |= {"steps": 4}
+    settings["actions"] |= {"steps": 3}
+    settings["isp"] |= {"warmup_steps": 2, "joint_steps": 3}
     copy_of_build.write_config(config)
     targets = [f"results/demo/metrics/{SCENE}/{row}.csv" for row in ROWS]
     diary = tmp_path / "diary"
     actions = f"results/demo/actions/{SCENE}.safetensors"
-    copy_of_build.make(*targets, actions, again=("isp_calibrate", "actions_fit"), on_card=diary)
+    copy_of_build.make(*targets, actions, on_card=diary)
     ran = [line.rsplit(" ", 1) for line in diary.read_text().splitlines()]
     assert {command for command, operations in ran if int(operations)} == ON_CARD
     for target in targets:
