@@ -36,5 +36,6 @@ def test_every_stage_runs_on_a_pretend_card(copy_of_build, tmp_path):
     ran = [line.rsplit(" ", 1) for line in diary.read_text().splitlines()]
     assert {command for command, operations in ran if int(operations)} == ON_CARD
     for target in targets:
-        held = [row for row in csv.DictReader((copy_of_build.folder / target).open()) if row["split"] == "held"]
+        rows = csv.DictReader((copy_of_build.folder / target).read_text().splitlines())
+        held = [row for row in rows if row["split"] == "held"]
         assert len(held) == 2 and all(float(row["psnr"]) > 3 for row in held)
