@@ -72,7 +72,7 @@ def build() -> typer.Typer:
 def memory_remedy(words: list[str]) -> str:
     """What to do when a GPU's memory is full; `words` are the command's. Training says more (`splat/job.py`)."""
     smaller = SMALLER.get(" ".join(words))
-    return f"{smaller}, set device: cpu, or use a GPU with more free memory".removeprefix("None, ")
+    return ", ".join(filter(None, (smaller, "set device: cpu, or use a GPU with more free memory")))
 
 
 def main() -> None:

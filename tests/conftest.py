@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 hypothesis_settings.register_profile("fixed", derandomize=not os.environ.get("FUJINSPLAT_TEST_SEARCH"))
 hypothesis_settings.load_profile("fixed")
 
-# a card without a driver stops `device: auto`; the tests do their work on the CPU then
+# a card without a driver is told at each `device: auto`; the tests do their work on the CPU then
 if gpu.undriven():
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
 

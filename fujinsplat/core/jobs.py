@@ -3,7 +3,7 @@
 `plan.job` describes the job in the environment; a command that a person types has no description and none of this.
 """
 
-import glob
+import hashlib
 import json
 import os
 import re
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from fujinsplat.core.boundary import Boundary, find_links
@@ -23,7 +24,8 @@ from fujinsplat.core.claims import born, holding
 JOB, PARENT, LOG = "FUJINSPLAT_JOB", "FUJINSPLAT_PARENT", "FUJINSPLAT_LOG"
 TERMINAL = "FUJINSPLAT_TERMINAL"  # a file descriptor: standard error of the Snakemake that runs the job
 
-TEMPORARY = re.compile(r"fujinsplat-.+-(?P<pid>\d+)-(?P<born>\w+)-\w{8}")  # a job's folder: machine, process, its start
+# a job's folder: machine, process, its start
+TEMPORARY = re.compile(r"fujinsplat-[0-9a-f]{6}-(?P<pid>\d+)-(?P<born>[^-]+)-\w{8}")
 
 
 @contextmanager
@@ -84,7 +86,8 @@ def _own_temporary_folder() -> Iterator[None]:
     """Temporary files in a folder of this job's own, which goes with it; those of killed jobs go now."""
     sweep_temporary(Path(tempfile.gettempdir()))
     try:
-        folder = tempfile.mkdtemp(prefix=f"fujinsplat-{socket.gethostname()}-{os.getpid()}-{born(os.getpid())}-")
+        # short: sockets of libraries lie below it, and their paths have a limit
+        folder = tempfile.mkdtemp(prefix=f"fujinsplat-{_machine()}-{os.getpid()}-{born(os.getpid())}-")
     except OSError:
         yield  # a full disk: let the command itself say what it cannot write
         return
@@ -105,12 +108,22 @@ def sweep_temporary(place: Path) -> int:
     """Remove the temporary folders of jobs of this machine and user whose processes are gone."""
     dead = [
         path
-        for path in place.glob(f"fujinsplat-{glob.escape(socket.gethostname())}-*")
+        for path in place.glob(f"fujinsplat-{_machine()}-*")
         if (named := TEMPORARY.fullmatch(path.name)) and born(int(named["pid"])) not in (named["born"], "unknown")
     ]
     for path in dead:
         shutil.rmtree(path, ignore_errors=True)  # another user's stays
     return len(dead)
+
+
+@cache
+def _machine() -> str:
+    """Six digits for where process numbers mean what they mean here: a machine since its start, and a container."""
+    try:
+        here = Path("/proc/sys/kernel/random/boot_id").read_text() + os.readlink("/proc/self/ns/pid")
+    except OSError:
+        here = ""
+    return hashlib.sha256(f"{socket.gethostname()} {here}".encode()).hexdigest()[:6]
 
 
 def _stop(number: int, frame) -> None:

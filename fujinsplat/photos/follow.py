@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def snakemake(command: list[str], out: Path) -> None:
                     written.flush()
                     with ticks.quiet:
                         ticks.bar = bar = _follow(line, bar, out)
+                        ticks.hear(line)
                 code = process.wait()
         except KeyboardInterrupt:
             _stop(process)
@@ -103,6 +105,7 @@ class _Ticks:
     def __init__(self, out: Path):
         self.out, self.quiet = out, threading.Lock()
         self.bar: Any = None
+        self.since: float | None = None  # when the training began that runs now
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self._tick, daemon=True)
 
@@ -114,20 +117,30 @@ class _Ticks:
         self.ended.set()
         self.thread.join()
 
+    def hear(self, line: str) -> None:
+        if re.match(r"^\s*rule splat_train:", line):
+            self.since = time.time()
+        elif "(Rule: splat_train)" in line:
+            self.since = None
+
     def _tick(self) -> None:
         while not self.ended.wait(TICK):
             with self.quiet:
                 if self.bar is None:
                     continue
-                if far := training(self.out):  # the longest of the steps that run now
+                far = ""
+                if self.since is not None:  # the longest of the steps that run now
                     self.bar.set_description(DOING["splat_train"], refresh=False)
+                    far = training(self.out, self.since)
                 self.bar.set_postfix_str(far)  # draws it again
 
 
-def training(out: Path) -> str:
-    """How far a training is, from the log that it keeps beside its checkpoint; empty when none runs."""
+def training(out: Path, since: float) -> str:
+    """How far a training is, from the log that it keeps beside its checkpoint; empty when none was kept since then."""
     for log in out.glob(f"{at('checkpoints', dataset=DATASET, scene='*', variant='*')}/log.jsonl"):
         try:
+            if log.stat().st_mtime < since:
+                continue  # of a training that was broken off
             last = json.loads(log.read_text(errors="replace").splitlines()[-1])
             return f"iteration {last['iteration']}, {last['iterations_per_second']:g} per second"
         except (OSError, ValueError, KeyError, IndexError, TypeError):

@@ -139,7 +139,7 @@ def _with_pose(given: Given, found: Found) -> Found:
 
 
 def _refuse_too_few(given: Given, posed: int, photographs: int, config: dict[str, Any]) -> None:
-    share = Config.model_validate(config).settings_for(DATASET).capture.min_posed
+    share = checked(Config, config, "").settings_for(DATASET).capture.min_posed
     if posed < share * photographs:
         raise UserError(
             f"{given.source} has poses for {posed} of {photographs} photographs, and at least {share:.0%} are needed "
@@ -170,7 +170,7 @@ def _config(request: Request, scene: str, sizes: dict[str, tuple[int, int]]) -> 
     names, rows = [row], {}
     while names:
         name = names.pop()
-        rows[name] = known[name]
+        rows[name] = _row_from(known[name], CHECKOUT)
         names += [known[name]["like"]] if "like" in known[name] else []
     settings = settings_of(request.preset, request.size)
     sides = [max(size) for size in sizes.values()]
@@ -183,21 +183,40 @@ def _config(request: Request, scene: str, sizes: dict[str, tuple[int, int]]) -> 
             f"photographs of several sizes: all are brought to the {min(sides)} pixels of the smallest "
             f"({', '.join(small[:3])}{more}); without those they could be larger"
         )
+    most = None
     if request.preset == "full" and not gpu.present():
         side = settings.get("capture", {}).get("max_side") or max(sides)
         scaled = [(w * min(1.0, side / max(w, h)), h * min(1.0, side / max(w, h))) for w, h in sizes.values()]
         most = cpu_gaussians(scaled, AllSettings().splat.max_width)
         settings["splat"] = {"max_gaussians": most}
-        say(f"no GPU: at most {most:,} Gaussians")
     if request.tiff:
         settings["export"] = {"tiff": True}
     if request.settings:
         given = stage_settings(AllSettings, request.settings).model_dump(mode="json", exclude_unset=True)
         for name, values in given.items():
-            here = {key: os.path.abspath(values[key]) for key in FILES.get(name, ()) if values.get(key)}
-            settings[name] = {**settings.get(name, {}), **values, **here}
+            settings[name] = {**settings.get(name, {}), **_anchored(name, values, Path())}
+    if most and settings["splat"]["max_gaussians"] == most:
+        say(f"no GPU: at most {most:,} Gaussians")
     block = {"root": "data", "scenes": [scene], "clean_twins": False, "held_views": False, "settings": settings}
     return {"dataset": DATASET, "build": row, "device": "auto", "datasets": {DATASET: block}, "variants": rows}
+
+
+def _anchored(block: str, values: Any, folder: Path) -> Any:
+    """Settings whose files are named as seen from `folder`, absolute: the workflow runs elsewhere."""
+    if not isinstance(values, dict):
+        return values
+    named = {key: values[key] for key in FILES.get(block, ()) if values.get(key)}
+    return values | {key: os.path.abspath(folder / os.path.expanduser(path)) for key, path in named.items()}
+
+
+def _row_from(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """A row as a config in `folder` writes it, for a config elsewhere."""
+    return {
+        key: {name: _anchored(name, values, folder) for name, values in part.items()}
+        if isinstance(part, dict)
+        else part
+        for key, part in spec.items()
+    }
 
 
 def write_config(path: Path, config: dict[str, Any]) -> None:

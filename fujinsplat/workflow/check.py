@@ -1,5 +1,6 @@
 """What a build needs of the disk, looked for before anything runs: folders, scenes, controllers, populations."""
 
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ def missing_inputs(config: Config, folder: Path = Path()) -> list[str]:
     if not block.made_by_demo:
         problems += _scenes(config, folder)
     rows = {row: config.rows[row].settings(usual) for row in config.members()}
-    problems += _of_rows(config, rows)
+    with chdir(folder):  # parts look for their files themselves
+        problems += _of_rows(config, rows)
     steered = [row for row, settings in rows.items() if "controller" in config.rows[row].opens(settings)]
     trained = [row for row in steered if not rows[row].controller.checkpoint]
     for row in steered:

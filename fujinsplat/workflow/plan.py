@@ -22,6 +22,7 @@ from fujinsplat.rows.artefacts import blocks_of, differences, version_name
 from fujinsplat.rows.config import Config
 from fujinsplat.rows.row import Row, front_name, reseeded
 
+PLANNED = "FUJINSPLAT_CONDA"  # in the environment of jobs: for what `auto` stood where the build was planned
 USUAL = "default"  # the recipe of the dataset's own settings
 
 
@@ -164,9 +165,11 @@ class Plan:
 
     @property
     def conda(self) -> str:
-        """The environment file; with `auto` that of the machine which plans, as `pick_device` decides for a job."""
-        cuda = self.config.device == "cuda" or (self.config.device == "auto" and gpu.present())
-        return "../envs/cuda.yaml" if cuda else "../envs/cpu.yaml"
+        """The environment file; with `auto` that of the machine which plans, also in jobs on others."""
+        planned = os.environ.get(PLANNED) if "--mode" in sys.argv else None
+        auto = planned or ("cuda" if gpu.present() else "cpu")
+        os.environ[PLANNED] = auto
+        return f"../envs/{auto if self.config.device == 'auto' else self.config.device}.yaml"
 
     @staticmethod
     def grows(amount: int) -> Callable:

@@ -3,13 +3,13 @@
 import errno
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from fujinsplat.core import jobs
 from fujinsplat.core.claims import born
 from fujinsplat.core.files import explained
 from fujinsplat.core.jobs import JOB, sweep_temporary
@@ -79,12 +79,13 @@ def test_a_limit_on_the_size_of_files_is_recognised(tmp_path):
 def test_temporary_folders_of_the_dead_go_and_no_others(tmp_path):
     gone = subprocess.Popen(["true"])
     gone.wait()
-    mine, host = os.getpid(), socket.gethostname()
+    mine, host = os.getpid(), jobs._machine()
     left = {
         f"fujinsplat-{host}-{mine}-{born(mine)}-abcd_123": True,
         f"fujinsplat-{host}-{mine}-1-abcd_123": False,  # another process of the same number
         f"fujinsplat-{host}-{gone.pid}-1-abcd_123": False,
-        f"fujinsplat-elsewhere-{gone.pid}-1-abcd_123": True,
+        f"fujinsplat-{'0' * 6}-{gone.pid}-1-abcd_123": True,  # of another machine
+        f"fujinsplat-{host}-other-{gone.pid}-1-abcd_123": True,
         "fujinsplat-abcd_123": True,
     }
     for name in left:

@@ -64,6 +64,33 @@ def test_files_that_settings_name_lie_where_the_command_is_typed(tmp_path, monke
     config = yaml.safe_load((tmp_path / "here" / "out" / "config.yaml").read_text())
     named = config["datasets"]["photos"]["settings"]["controller"]["checkpoint"]
     assert named == str(tmp_path / "here" / "c.safetensors")
+    monkeypatch.setenv("HOME", str(tmp_path / "here"))
+    monkeypatch.chdir(tmp_path)
+    run(
+        Request(
+            folder, Path("o"), row="fujinsplat", settings='{"controller": {"checkpoint": "~/c.safetensors"}}', plan=True
+        )
+    )
+    config = yaml.safe_load((tmp_path / "o" / "config.yaml").read_text())
+    assert config["datasets"]["photos"]["settings"]["controller"]["checkpoint"] == named
+
+
+def test_files_that_a_row_names_lie_where_its_config_does(tmp_path, monkeypatch):
+    folder, checkout = photographs(tmp_path / "trip"), tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "Snakefile").touch()
+    (checkout / "w.pth").touch()
+    (checkout / "tools").mkdir()
+    own = {"by": "convir", "command": "r {input} {output} {weights}", "weights": "w.pth", "directory": "tools"}
+    rows = {"above": {"front": {"restored": own}}, "convir": {"like": "above", "title": "ConvIR"}}
+    (checkout / "config.yaml").write_text(yaml.safe_dump({"variants": rows}))
+    monkeypatch.setattr("fujinsplat.photos.run.CHECKOUT", checkout)
+    monkeypatch.chdir(tmp_path)
+    run(Request(folder, tmp_path / "out", row="convir", plan=True))
+    written = yaml.safe_load((tmp_path / "out" / "config.yaml").read_text())["variants"]
+    assert written["convir"] == rows["convir"]
+    files = {"weights": str(checkout / "w.pth"), "directory": str(checkout / "tools")}
+    assert written["above"]["front"]["restored"] == own | files
 
 
 def test_photographs_that_given_poses_do_not_know_are_left_out_down_to_a_share(tmp_path, capsys):
@@ -120,13 +147,14 @@ def test_a_failed_job_is_told_in_its_own_words_and_what_another_found(tmp_path, 
 
 def test_how_far_a_training_is_told_while_it_runs(tmp_path):
     log = tmp_path / "results" / "photos" / "checkpoints" / "trip" / "smoke" / "log.jsonl"
-    assert training(tmp_path) == ""
+    assert training(tmp_path, 0.0) == ""
     log.parent.mkdir(parents=True)
     entry = {"iteration": 700, "loss": 0.1, "iterations_per_second": 24.2}
     log.write_text(json.dumps(entry) + "\n")
-    assert training(tmp_path) == "iteration 700, 24.2 per second"
+    assert training(tmp_path, 0.0) == "iteration 700, 24.2 per second"
+    assert training(tmp_path, log.stat().st_mtime + 1) == "", "one that was broken off before"
     log.write_text(json.dumps(entry) + '\n{"itera')
-    assert training(tmp_path) == "", "a line that is being written"
+    assert training(tmp_path, 0.0) == "", "a line that is being written"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -170,6 +198,8 @@ def test_a_full_training_without_a_gpu_has_a_bound(tmp_path, capsys, monkeypatch
     for number in range(3):
         Image.new("RGB", (1200, 800)).save(tmp_path / f"{number}.jpg")
     bounds = {}
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("fujinsplat.core.gpu.WSL", "/nowhere")
     for where, nodes, size in (("cpu", "", None), ("small", "", 60), ("gpu", __file__, None)):
         monkeypatch.setattr("fujinsplat.core.gpu.NODES", nodes)
         run(Request(tmp_path, tmp_path / where, preset="full", size=size, plan=True))
@@ -227,11 +257,15 @@ def test_a_folder_of_ours_is_used_again_however_early_the_last_run_ended(tmp_pat
     (tmp_path / "trip").mkdir()
     for number in range(3):
         Image.new("RGB", (90, 60)).save(tmp_path / "trip" / f"{number}.jpg")
+
+    def interrupted(*_) -> None:
+        raise KeyboardInterrupt
+
     request = Request(tmp_path / "trip", tmp_path / "out", plan=True)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("in nobody's way")
     with monkeypatch.context() as patched:
-        patched.setattr("fujinsplat.photos.run.arrange", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        patched.setattr("fujinsplat.photos.run.arrange", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run(request)
     run(request)

@@ -63,6 +63,12 @@ def test_oracles_of_a_dataset_without_clean_twins(config, tmp_path):
 def test_a_restorer_without_its_weights(config, tmp_path):
     config["build"] = "promptir"
     assert "the row promptir cannot be built here: " in told(config, tmp_path)
+    weights = {"by": "aod_net", "weights": "w.pth"}
+    config["variants"]["aod_net"]["front"] = {"restored": weights}
+    config["build"] = "aod_net"
+    assert "the row aod_net cannot be built here: " in told(config, tmp_path)
+    (tmp_path / "w.pth").touch()  # beside the config, which is not where the command is typed
+    assert told(config, tmp_path) == ""
     config["build"] = "baselines"  # of a group, such rows are skipped with a word
     assert "promptir" not in told(config, tmp_path)
 

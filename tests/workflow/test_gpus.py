@@ -124,9 +124,14 @@ def test_type_and_feature_of_a_profile_are_for_jobs_with_a_gpu(tmp_path):
     [("cuda", False, "cuda"), ("auto", True, "cuda"), ("auto", False, "cpu"), ("cpu", True, "cpu")],
 )
 def test_the_conda_environment_is_the_devices(monkeypatch, device, present, chosen):
+    monkeypatch.setenv("FUJINSPLAT_CONDA", "")
     monkeypatch.setattr(gpu, "present", lambda: present)
     plan = Plan.__new__(Plan)
     plan.config = SimpleNamespace(device=device)  # pyright: ignore[reportAttributeAccessIssue]
+    assert plan.conda == f"../envs/{chosen}.yaml"
+    # a job of this build on a machine of the other kind
+    monkeypatch.setattr(gpu, "present", lambda: not present)
+    monkeypatch.setattr(sys, "argv", ["snakemake", "--mode", "remote"])
     assert plan.conda == f"../envs/{chosen}.yaml"
 
 
