@@ -1,5 +1,6 @@
 """report.html: one file, no network. The look and the behaviour are in `assets/`; this fills them."""
 
+import re
 from html import escape
 from pathlib import Path
 
@@ -177,7 +178,7 @@ def _table(table: Table) -> str:
     body = "\n".join(rows) or f'<tr><td colspan="{len(table.headers)}" class="gap">nothing to show yet</td></tr>'
     return f"""<details class="table" id="table-{table.name}" open>
 <summary>{escape(table.title)}</summary>
-<p class="caption">{escape(table.caption)}</p>
+<p class="caption">{_code(table.caption)}</p>
 <div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>
 {body}
 </tbody></table></div>
@@ -188,6 +189,11 @@ def _table(table: Table) -> str:
 def _unbroken(header: str) -> str:
     """An arrow stays on the line of its metric."""
     return escape(header).replace(" ↑", "&nbsp;↑").replace(" ↓", "&nbsp;↓")
+
+
+def _code(text: str) -> str:
+    """Text with names in backticks, as Markdown has them."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _class(column: int, table: Table) -> str:
@@ -207,7 +213,7 @@ def _cell(cell: Cell, column: str) -> str:
         kind = f' data-value="{cell.value:.6f}"'
     elif cell.value is None:
         kind = " data-gap"
-    return f"<td{column}{rank}{kind}>{escape(cell.text())}</td>"
+    return f"<td{column}{rank}{kind}>{_code(cell.text())}</td>"
 
 
 # figures and the run

@@ -237,3 +237,14 @@ def test_commands(planted, outline):
     assert "report.html" in done.stdout
     done = CliRunner().invoke(app, ["figures", str(planted), "--figure", "training", "--outline", given])
     assert done.exit_code == 0 and (planted / "figures" / "training.pdf").is_file()
+
+
+def test_names_in_a_table_stand_as_code_and_nothing_else_becomes_markup():
+    from fujinsplat.evaluate.tables.model import Cell, Row, Table
+    from fujinsplat.report.page import _table
+
+    table = Table("overview", "All rows", ["Variant", "Row"], [Row([Cell("A <b>"), Cell("`a_row`")])])
+    table.caption = "`<i>` is no markup"
+    page = _table(table)
+    assert "<code>a_row</code>" in page and "<code>&lt;i&gt;</code> is no markup" in page and "`" not in page
+    assert "A &lt;b&gt;" in page
