@@ -240,9 +240,6 @@ def test_commands(planted, outline):
 
 
 def test_names_in_a_table_stand_as_code_and_nothing_else_becomes_markup():
-    from fujinsplat.evaluate.tables.model import Cell, Row, Table
-    from fujinsplat.report.page import _table
-
     table = Table("overview", "All rows", ["Variant", "Row"], [Row([Cell("A <b>"), Cell("`a_row`")])])
     table.caption = "`<i>` is no markup"
     page = _table(table)
